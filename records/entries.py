@@ -171,8 +171,7 @@ class OtherRecord(msgspec.Struct, frozen=True, gc=False):
 class BrokerRecord(OtherRecord, frozen=True, gc=False):
     """A broker registered, which shows its release, or unregistered. Its other fields are not read.
 
-    Attributes:
-        levels: of its binary; None: unregistered.
+    ``levels``: of its binary; None: unregistered.
     """
 
     broker_id: int
@@ -193,8 +192,7 @@ SCRAM_MECHANISMS: Final[Mapping[int, str]] = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-
 class ScramCredentialRecord(OtherRecord, frozen=True, gc=False):
     """A SCRAM credential of a user was created or removed, by the API key. The secret is not read.
 
-    Attributes:
-        mechanism: Kafka's code: 1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512.
+    ``mechanism``: Kafka's code: 1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512.
     """
 
     user: str

@@ -23,8 +23,7 @@ class LogRecord(msgspec.Struct, frozen=True, gc=False):
 class LazyRecords(Sequence[LogRecord]):
     """At least one record, in offset order; objects are created on access. Immutable.
 
-    Attributes:
-        has_markers: whether one of them begins, ends or aborts a metadata transaction.
+    ``has_markers``: whether one of them begins, ends or aborts a metadata transaction.
     """
 
     __slots__ = ("has_markers", "offsets")

@@ -30,11 +30,7 @@ _T = TypeVar("_T")
 
 
 class MisplacedMarkerError(Exception):
-    """A marker where no valid log has one.
-
-    Attributes:
-        offset: of the marker; None: unknown.
-    """
+    """A marker where no valid log has one; ``offset``: of the marker; None: unknown."""
 
     def __init__(self, message: str, offset: int | None = None) -> None:
         super().__init__(message)

@@ -122,8 +122,7 @@ class Fail:
 class Reload:
     """Count and log that the state will be rebuilt (I10, I11).
 
-    Attributes:
-        lost: the last published image may be no state of the log: give it to no further publisher.
+    ``lost``: the last published image may be no state of the log: give it to no further publisher.
     """
 
     reason: str

@@ -35,8 +35,7 @@ class FaultHandler(Protocol):
 class LoggingFaultHandler:
     """Logs and counts every fault, and fails closed unless the part makes no decisions.
 
-    Attributes:
-        faults: their number, by part.
+    ``faults``: their number, by part.
     """
 
     def __init__(self, *, harmless: Iterable[str] = ()) -> None:

@@ -73,8 +73,7 @@ class Iteration(Enum):
 class Loader:
     """Follows one log. All methods but ``iterate`` are thread-safe.
 
-    Attributes:
-        metrics: written by the loader's thread, read by any.
+    ``metrics``: written by the loader's thread, read by any.
     """
 
     def __init__(

@@ -50,8 +50,7 @@ class LogDeltaManifest(LoaderManifest, frozen=True, kw_only=True):
 class ReloadManifest(LoaderManifest, frozen=True, kw_only=True):
     """An update with the complete state: the first one, a reload (I5, I11), or for a late publisher.
 
-    Attributes:
-        origin: start of the replay: a snapshot's name, or ``the log's start``.
+    ``origin``: start of the replay: a snapshot's name, or ``the log's start``.
     """
 
     origin: str

@@ -49,8 +49,7 @@ class SnapshotSink(Protocol):
 class SnapshotGenerator:
     """A publisher with a worker thread, from the first update to ``close``.
 
-    Attributes:
-        metrics: counted by the worker, to be read by any thread.
+    ``metrics``: counted by the worker, to be read by any thread.
     """
 
     name: Final = "snapshot_generator"

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 class RecordFilter(Protocol):
     """Selects ACLs.
 
-    Attributes:
-        needs_broker_records: whether registrations of brokers and levels of features are selected, too.
+    ``needs_broker_records``: whether registrations of brokers and levels of features are selected, too.
     """
 
     @property

@@ -215,13 +215,7 @@ class AdminConnection:
             self._answer_bytes = 0
 
     async def _response(self, frame: bytes) -> bytes | StreamedAnswer:
-        """The response to a request, with its header.
-
-        Raises:
-            DecodeError: it cannot be read.
-            SaslStateError: the client has not authenticated.
-            UnsupportedRequestError: its key or version is not served.
-        """
+        """The response to a request, with its header."""
         sasl = self._session.sasl
         if sasl is not None and sasl.expects_raw_token:
             return await sasl.raw_token(frame)

@@ -137,8 +137,7 @@ class AdminLimits(Collector):
 class RequestSlots:
     """Limits the requests of one node that are answered at a time: those of others in a fleet do not wait.
 
-    Attributes:
-        slots: admits requests; further ones wait, and their connections are not read.
+    ``slots``: admits requests; further ones wait, and their connections are not read.
     """
 
     def __init__(self, config: Config) -> None:

@@ -26,8 +26,7 @@ _THROTTLE_MS_MAX: Final = 2**31 - 1
 class RequestQuota:
     """On the event loop of the server.
 
-    Attributes:
-        throttled: number of requests that were answered with a throttle time.
+    ``throttled``: number of requests that were answered with a throttle time.
     """
 
     def __init__(self, config: Config, memory: mmap | None = None) -> None:

@@ -159,8 +159,7 @@ class Action(msgspec.Struct, frozen=True, gc=False):
 class AclCreateResult:
     """Outcome for one binding.
 
-    Attributes:
-        record: the record that was written; None if an equal ACL existed, or on failure.
+    ``record``: the record that was written; None if an equal ACL existed, or on failure.
     """
 
     exception: ApiError | None = None
@@ -181,8 +180,7 @@ class AclCreateResult:
 class AclBindingDeleteResult:
     """Outcome for one ACL that a filter matched.
 
-    Attributes:
-        record: the ACL with its id, and with codes that have no known name.
+    ``record``: the ACL with its id, and with codes that have no known name.
     """
 
     acl_binding: AclBinding

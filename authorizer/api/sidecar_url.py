@@ -18,11 +18,7 @@ _UNIX: Final = "unix:"
 
 
 class SidecarUrl(NamedTuple):
-    """The parts of a URL.
-
-    Attributes:
-        base: what a path is appended to; without a slash at the end.
-    """
+    """The parts of a URL; ``base``: what a path is appended to; without a slash at the end."""
 
     base: str
     host: str | None = None

@@ -31,11 +31,7 @@ KEY_WAIT_S: Final = 5.0
 
 
 class Issuer:
-    """The configured issuer.
-
-    Attributes:
-        key_set: its keys.
-    """
+    """The configured issuer; ``key_set``: its keys."""
 
     def __init__(self, config: Config, jwks: str, clock: Clock, *, changed: Callable[[], None]) -> None:
         """Load its keys if they are in a file; ``key_set.start`` begins to reload them.

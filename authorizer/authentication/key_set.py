@@ -38,8 +38,7 @@ _ALGORITHMS: Final[dict[tuple[object, object], tuple[str, ...]]] = {
 class KeySet:
     """The keys that verify signatures.
 
-    Attributes:
-        text: what they were read from; sets of the same text are equal.
+    ``text``: what they were read from; sets of the same text are equal.
     """
 
     text: bytes

@@ -30,8 +30,7 @@ _ALTERNATIVES: Final = {
 class Command(click.Command):
     """A command of aclog; a test checks that every command has this class.
 
-    Args:
-        pair: two options that it takes together, although other commands take one of them.
+    ``pair``: two options that it takes together, although other commands take one of them.
     """
 
     def __init__(self, *args: Any, pair: tuple[str, ...] = (), **settings: Any) -> None:
@@ -70,8 +69,7 @@ Group.group_class = Group
 class LazyGroup(Group):
     """A group that imports a command's module when the command is called or described.
 
-    Args:
-        modules: for each command the module below ``authorizer.cli`` that has it, as ``NAME_command``.
+    ``modules``: for each command the module below ``authorizer.cli`` that has it, as ``NAME_command``.
     """
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **settings: Any) -> None:

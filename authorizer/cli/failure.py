@@ -291,8 +291,7 @@ _BEFORE_APPEND: Final = (records.EncodeError, records.LogReadOnlyError)
 class WriteAttempt:
     """Progress of a command that writes.
 
-    Attributes:
-        appends: whether an append has begun; from then on errors state whether it was written.
+    ``appends``: whether an append has begun; from then on errors state whether it was written.
     """
 
     appends: bool = False

@@ -56,8 +56,7 @@ _LOG_FORMS: Final = {
 class Workspace:
     """A log and perhaps a snapshot store, not opened yet.
 
-    Attributes:
-        is_store_from_option: whether --snapshots named the store, rather than a file for several commands.
+    ``is_store_from_option``: whether --snapshots named the store, rather than a file for several commands.
     """
 
     config: Config

@@ -49,8 +49,7 @@ def bearer_token(text: str) -> str:
 class Address:
     """Validated address of a sidecar, with the caller's credentials.
 
-    Attributes:
-        url: as passed to the constructor.
+    ``url``: as passed to the constructor.
     """
 
     def __init__(self, url: str, credentials: Credentials | None = None, cluster: str | None = None) -> None:

@@ -42,11 +42,7 @@ class DestinationKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DestinationSettings:
-    """One destination of events.
-
-    Attributes:
-        location: a file's path; a topic's name or URL; empty for stdout.
-    """
+    """One destination of events; ``location``: a file's path; a topic's name or URL; empty for stdout."""
 
     kind: DestinationKind
     location: str
@@ -104,11 +100,7 @@ class _Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One rule; None: no condition.
-
-    Attributes:
-        interval: DROP, KEEP or N, for one event in N decisions.
-    """
+    """One rule; None: no condition. ``interval``: DROP, KEEP or N, for one event in N decisions."""
 
     interval: int
     principal: _Text | None = None

@@ -129,8 +129,7 @@ class ConnectionLimiter:
     def reserve_files(self, clusters: int = 1) -> None:
         """Limit connections by the open files that this process may have, minus a reserve.
 
-        Args:
-            clusters: number of clusters; each needs some files.
+        ``clusters``: number of clusters; each needs some files.
         """
         self._clusters = clusters
         self._files_max = allow_connections(

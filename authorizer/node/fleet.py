@@ -116,8 +116,7 @@ class Fleet:
     def start(self, serve: Callable[[Member, Node], AbstractContextManager[None]]) -> None:
         """Open and load all nodes concurrently. Call once.
 
-        Args:
-            serve: a context that is entered after a node was opened and left before it is closed.
+        ``serve``: a context that is entered after a node was opened and left before it is closed.
         """
         for member in self.members.values():
             name = f"aclog-cluster-{member.name}"
@@ -165,11 +164,7 @@ class Fleet:
     def _follow(
         self, member: Member, serve: Callable[[Member, Node], AbstractContextManager[None]], backoff: Backoff
     ) -> None:
-        """Open and serve a node until the fleet is closed.
-
-        Raises:
-            AclogError: the log cannot be opened, or its cluster refuses access to it.
-        """
+        """Open and serve a node until the fleet is closed."""
         settings = member.reconfiguration
         config = settings.config
         with nullcontext() if self._writer is None else closing(self._writer(member.name, config)) as writer:
@@ -211,8 +206,7 @@ class Fleet:
 class FleetCollector(Collector):
     """Metrics of each cluster, with its name as the label ``cluster``.
 
-    Attributes:
-        extra_collectors: further collectors with the same metric names, by cluster; None for no cluster.
+    ``extra_collectors``: further collectors with the same metric names, by cluster; None for no cluster.
     """
 
     def __init__(self, members: Iterable[Member]) -> None:

@@ -62,8 +62,7 @@ class Change(NamedTuple):
 class Reconfiguration:
     """The settings of one node, and the subscribers of new settings. Thread-safe.
 
-    Attributes:
-        config: the present settings.
+    ``config``: the present settings.
     """
 
     def __init__(self, config: Config) -> None:
@@ -165,11 +164,7 @@ class Reconfiguration:
 
 
 def _changes(old: Config, new: Config) -> list[Change]:
-    """Return the changes between two configurations.
-
-    Raises:
-        RestartNeededError: a key has changed that is not dynamic.
-    """
+    """Return the changes between two configurations."""
     names = [
         name
         for name in sorted(old.properties.keys() | new.properties.keys())

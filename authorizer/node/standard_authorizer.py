@@ -69,8 +69,7 @@ _DESCRIPTION: Final = (
 class StandardAuthorizer:
     """Decides by the ACLs of the replayed state. Thread-safe.
 
-    Attributes:
-        initial_load: done when the node is ready for the first time.
+    ``initial_load``: done when the node is ready for the first time.
     """
 
     name: Final = "authorizer"

@@ -159,11 +159,7 @@ class BaseApp(Application):
             self.load.release_answer(scope["state"]["held_answer_bytes"])
 
     async def _origin(self, request: Request, request_id: str | None) -> Origin:
-        """Identify the listener, the caller and the client's address.
-
-        Raises:
-            HttpError: a limit is exceeded, or the caller cannot be authenticated.
-        """
+        """Identify the listener, the caller and the client's address."""
         path, in_flight = request.scope["path"], self.requests.in_flight
         refusal: HttpError | None = request.scope["state"].get("refusal")
         refusal = refusal or self.load.refusal(path, sum(in_flight.values()) - 1)

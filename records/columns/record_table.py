@@ -184,8 +184,7 @@ def _plain_fields(values: Values, is_unread: Mask) -> tuple[bool, Fields]:
 class TableRecords(LazyRecords):
     """Consecutive records of one or more tables, in order.
 
-    Attributes:
-        parts: each a table, its first row, and the row after its last.
+    ``parts``: each a table, its first row, and the row after its last.
     """
 
     __slots__ = ("parts",)

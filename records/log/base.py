@@ -36,8 +36,7 @@ class LogIdentity:
 class CheckpointId:
     """A snapshot of Kafka: the state below ``end_offset``; ``epoch`` is that of its last record.
 
-    Attributes:
-        path: of its file; None: it is on another machine.
+    ``path``: of its file; None: it is on another machine.
     """
 
     end_offset: int

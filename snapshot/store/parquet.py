@@ -116,8 +116,7 @@ def decode_changes(data: bytes, *, rows: int, source: str) -> tuple[AclTable, by
 class PartTable:
     """One part that is read but not decoded, for callers that need few of its rows.
 
-    Attributes:
-        ids: of all rows, 16 bytes each.
+    ``ids``: of all rows, 16 bytes each.
     """
 
     def __init__(self, data: bytes, rows: int) -> None:

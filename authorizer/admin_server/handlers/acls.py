@@ -66,11 +66,7 @@ _MAX_VERSION: Final = 3
 
 
 class AclHandlers:
-    """Answers for one node.
-
-    Attributes:
-        apis: of the three requests.
-    """
+    """Answers for one node; ``apis``: of the three requests."""
 
     def __init__(self, cluster: ClusterNode) -> None:
         self._cluster = cluster

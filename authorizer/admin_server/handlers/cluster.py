@@ -33,11 +33,7 @@ _CONTROLLER: Final = 2
 
 
 class DescribeClusterHandler:
-    """Answers for one node.
-
-    Attributes:
-        api: of this request.
-    """
+    """Answers for one node; ``api``: of this request."""
 
     def __init__(self, cluster: ClusterNode) -> None:
         self._cluster = cluster

@@ -28,11 +28,7 @@ NOT_REQUESTED: Final = -(2**31)
 
 
 class ClusterNode:
-    """One node, for the handlers.
-
-    Attributes:
-        node: decides and writes.
-    """
+    """One node, for the handlers; ``node``: decides and writes."""
 
     def __init__(self, node: Node, addresses: Mapping[str, tuple[str, int]]) -> None:
         """``addresses``: host and port for clients, by listener name."""

@@ -59,11 +59,7 @@ _NO_CREDENTIALS: Final = "aclog does not show credentials; ask a broker of the c
 
 
 class ConfigHandlers:
-    """Answers for one node.
-
-    Attributes:
-        apis: of the three requests.
-    """
+    """Answers for one node; ``apis``: of the three requests."""
 
     def __init__(self, cluster: ClusterNode) -> None:
         self._cluster = cluster

@@ -41,11 +41,7 @@ _ADDRESS_BYTES: Final = (4, 16)
 
 
 class EnvelopeHandler:
-    """Answers for one node.
-
-    Attributes:
-        api: of this request.
-    """
+    """Answers for one node; ``api``: of this request."""
 
     def __init__(self, cluster: ClusterNode, forwarded: Iterable[Api]) -> None:
         """``forwarded``: the requests that may be embedded."""

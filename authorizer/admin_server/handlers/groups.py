@@ -40,11 +40,7 @@ _DENIED: Final = {
 
 
 class GroupHandlers:
-    """Answers for one node.
-
-    Attributes:
-        apis: of the three requests.
-    """
+    """Answers for one node; ``apis``: of the three requests."""
 
     def __init__(self, cluster: ClusterNode) -> None:
         self._cluster = cluster

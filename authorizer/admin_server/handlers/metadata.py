@@ -32,11 +32,7 @@ _EMPTY_IS_NONE: Final = 1
 
 
 class MetadataHandler:
-    """Answers for one node.
-
-    Attributes:
-        api: of this request.
-    """
+    """Answers for one node; ``api``: of this request."""
 
     def __init__(self, cluster: ClusterNode) -> None:
         self._cluster = cluster

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 class TopicPartitionsHandler:
-    """Answers for one node.
-
-    Attributes:
-        api: of this request.
-    """
+    """Answers for one node; ``api``: of this request."""
 
     def __init__(self, cluster: ClusterNode) -> None:
         self._cluster = cluster

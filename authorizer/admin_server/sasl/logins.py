@@ -174,11 +174,7 @@ class SaslLogins:
         return found, properties.get(found)
 
     def _find(self, mechanism: str, user: str) -> tuple[ScramCredential, bool]:
-        """Return a user's credential and True; for an unknown user one that nothing matches, and False.
-
-        Raises:
-            RejectionError: the cluster's credentials are not loaded.
-        """
+        """Return a user's credential and True; for an unknown user one that nothing matches, and False."""
         stored: Mapping[str, ScramCredential] = {}
         if self._cluster_credentials is not None:
             stored = self._cluster_credentials.require()

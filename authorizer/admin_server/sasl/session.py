@@ -66,11 +66,7 @@ class _State(Enum):
 
 
 class SaslSession:
-    """The states of one connection.
-
-    Attributes:
-        principal: of the client; None before its first login.
-    """
+    """The states of one connection; ``principal``: of the client; None before its first login."""
 
     def __init__(self, logins: SaslLogins, listener: str, address: str) -> None:
         """Args: listener: the name of the connection's listener; address: the client's."""

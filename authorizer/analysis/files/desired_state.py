@@ -58,11 +58,7 @@ class Scope(NamedTuple):
 
 
 class DesiredStateFile(NamedTuple):
-    """A parsed file.
-
-    Attributes:
-        steps: the changes; None if the file is a desired state.
-    """
+    """A parsed file; ``steps``: the changes; None if the file is a desired state."""
 
     path: str
     steps: list[Step] | None

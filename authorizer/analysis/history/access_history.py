@@ -37,8 +37,7 @@ _ROWS_FILTERED = 256
 class AclPeriods(NamedTuple):
     """ACLs, and the offsets between which each was in force.
 
-    Attributes:
-        ends: exclusive; beyond every offset while in force.
+    ``ends``: exclusive; beyond every offset while in force.
     """
 
     table: AclTable

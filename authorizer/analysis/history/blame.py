@@ -64,8 +64,7 @@ class SubjectAnswer(NamedTuple):
 class Subject(Protocol):
     """The request or ACL whose answer blame follows.
 
-    Attributes:
-        needs_broker_records: whether its answer depends on registrations of brokers.
+    ``needs_broker_records``: whether its answer depends on registrations of brokers.
     """
 
     @property
@@ -244,8 +243,7 @@ class AnswerChange(NamedTuple):
 class DecisionTracker:
     """The answer to a subject as records of a history are applied.
 
-    Attributes:
-        answer: the answer after the last step.
+    ``answer``: the answer after the last step.
     """
 
     def __init__(

@@ -44,8 +44,7 @@ _StepT_co = TypeVar("_StepT_co", bound=HistoryStep, covariant=True)
 class HistorySource(Protocol[_StepT_co]):
     """The first known state and the changes after it.
 
-    Attributes:
-        metadata: brokers and feature levels at the beginning.
+    ``metadata``: brokers and feature levels at the beginning.
     """
 
     @property
@@ -59,11 +58,7 @@ class HistorySource(Protocol[_StepT_co]):
 
 
 class AnswerHistory(Generic[_StepT]):
-    """The answer of one subject through one source.
-
-    Attributes:
-        answer: after the last step that was read.
-    """
+    """The answer of one subject through one source; ``answer``: after the last step that was read."""
 
     def __init__(self, source: HistorySource[_StepT], subject: Subject) -> None:
         self._source = source

@@ -27,8 +27,7 @@ _MASK_BITS: Final = 30
 class AclMasks:
     """The masks of some ACLs by resource type, principal, host and pattern.
 
-    Attributes:
-        patterns: their patterns; each principal and host has its own.
+    ``patterns``: their patterns; each principal and host has its own.
     """
 
     def __init__(

@@ -77,8 +77,7 @@ class Proof(NamedTuple):
 class RemovableAcl:
     """An ACL that can be removed. Its proof is computed when it is read: few of many are shown.
 
-    Attributes:
-        is_independent: whether it can be removed first; if not, ``by`` is an ALLOW to remove before it.
+    ``is_independent``: whether it can be removed first; if not, ``by`` is an ALLOW to remove before it.
     """
 
     __slots__ = ("_proof", "is_independent", "row", "rule")

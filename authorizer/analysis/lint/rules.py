@@ -48,11 +48,7 @@ class AcceptedAcls(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintRules:
-    """See the module.
-
-    Attributes:
-        is_strict: whether findings of `INFORMATIVE` rules are defects, too.
-    """
+    """See the module; ``is_strict``: whether findings of `INFORMATIVE` rules are defects, too."""
 
     principal_types: frozenset[str] = USUAL_TYPES
     off: frozenset[Rule] = frozenset()

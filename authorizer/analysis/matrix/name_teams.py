@@ -78,10 +78,7 @@ def _outermost(keys: Sequence[Key]) -> list[Key]:
 
 
 def _outside(key: Key, keys: Sequence[Key], teams: Teams, space: NameSpace) -> str | None:
-    """A name outside the team of a prefix that it covers; None if none is known.
-
-    Names of ACLs are examined, and names with one more character than the prefix.
-    """
+    """A name outside the team of a prefix that it covers; None if none is known."""
     prefix, is_name = key
     if is_name:
         return None

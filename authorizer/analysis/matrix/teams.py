@@ -38,8 +38,7 @@ class PrincipalGroup(NamedTuple):
 class Teams:
     """See the module.
 
-    Attributes:
-        pattern: matches an entire principal (``Type:name``), and its group is the team; None: no pattern.
+    ``pattern``: matches an entire principal (``Type:name``), and its group is the team; None: no pattern.
     """
 
     pattern: JavaPattern | None = None

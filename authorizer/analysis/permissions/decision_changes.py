@@ -35,8 +35,7 @@ Direction = Literal["granted", "revoked"]
 class DecisionChange(NamedTuple):
     """A class of requests that only the second set allows (granted), or only the first (revoked).
 
-    Attributes:
-        version: the change holds only by the rules of this release; None: by all possible rules.
+    ``version``: the change holds only by the rules of this release; None: by all possible rules.
     """
 
     direction: Direction

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 class WildcardAnswers:
     """The answers for one resource type to a principal without ACLs of its own, by name.
 
-    Attributes:
-        answers: the answers by name.
+    ``answers``: the answers by name.
     """
 
     __slots__ = ("_enclosing", "_keys", "_leaves", "_space", "answers")

@@ -36,8 +36,7 @@ _MAXIMUM: Final = 20
 class OtherAcls(NamedTuple):
     """The ACLs that decide other requests of a class than its witness.
 
-    Attributes:
-        acls: at most _MAXIMUM ACLs; equal ones under several ids once.
+    ``acls``: at most _MAXIMUM ACLs; equal ones under several ids once.
     """
 
     acls: list[AccessControlEntryRecord]

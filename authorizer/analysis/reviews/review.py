@@ -224,11 +224,7 @@ class _Requests:
 
 
 class _Acls:
-    """The ACLs, the narrowest first, each once.
-
-    Attributes:
-        records: the first of equal ACLs.
-    """
+    """The ACLs, the narrowest first, each once; ``records``: the first of equal ACLs."""
 
     def __init__(self, table: AclTable) -> None:
         distinct: dict[object, AccessControlEntryRecord] = {}

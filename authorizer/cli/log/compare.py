@@ -195,10 +195,7 @@ def _with_store(
 def _sources_without(
     log: MetadataLog, sources: Sequence[SnapshotSource], snapshot: SnapshotRef
 ) -> list[SnapshotSource]:
-    """Sources of the log's state without this snapshot, so that it is not compared with itself.
-
-    A log with its beginning needs no source.
-    """
+    """Sources of the log's state without this snapshot, so that it is not compared with itself."""
     if has_beginning(log):
         return []
     remaining: list[SnapshotSource] = [_OtherSnapshots(source, snapshot) for source in sources]

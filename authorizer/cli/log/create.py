@@ -126,11 +126,7 @@ def _require_creatable(url: str, topic_settings: Mapping[str, Any], cluster_id: 
 def _create_if_missing(
     url: str, client: Mapping[str, str], create: Callable[[], LogIdentity], *, if_not_exists: bool
 ) -> tuple[LogIdentity, bool]:
-    """Create the log unless it exists; returns its identity, and whether it is new.
-
-    Raises:
-        LogError: the log exists and ``if_not_exists`` is false, or it cannot be created.
-    """
+    """Create the log unless it exists; returns its identity, and whether it is new."""
     identity = _existing_identity(url, client)
     if identity is not None:
         if not if_not_exists:

@@ -34,11 +34,7 @@ _Value = TypeVar("_Value")
 
 
 class MatrixRow(NamedTuple):
-    """A row of the matrix.
-
-    Attributes:
-        is_key: whether an ACL has this name or prefix; else the row groups others.
-    """
+    """A row of the matrix; ``is_key``: whether an ACL has this name or prefix; else the row groups others."""
 
     key: Key
     is_key: bool

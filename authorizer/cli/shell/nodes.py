@@ -10,11 +10,7 @@ if TYPE_CHECKING:
 
 
 class Leaf(NamedTuple):
-    """A node with a value.
-
-    Attributes:
-        text: for people; may contain any character.
-    """
+    """A node with a value; ``text``: for people; may contain any character."""
 
     text: str
     value: Any

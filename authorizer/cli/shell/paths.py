@@ -43,8 +43,7 @@ class BadPathError(ValueError):
 class Component(NamedTuple):
     """One name of a path, or a pattern of names.
 
-    Attributes:
-        pattern: of RE2, which is linear in the length of a name; None for one name.
+    ``pattern``: of RE2, which is linear in the length of a name; None for one name.
     """
 
     name: str

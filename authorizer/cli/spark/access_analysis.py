@@ -30,8 +30,7 @@ _NAMES_MAX: Final = 1_000
 class SettingsAnalysis:
     """See snapshot.jobs.changes.tables.access_rows.AccessAnalysis.
 
-    Attributes:
-        settings: super users, allow.everyone.if.no.acl.found, and the release if it is configured.
+    ``settings``: super users, allow.everyone.if.no.acl.found, and the release if it is configured.
     """
 
     settings: AuthorizerSettings

@@ -73,11 +73,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Diagnosis:
-    """The result of the checks.
-
-    Attributes:
-        executors: what the executors have; empty if Spark does not run.
-    """
+    """The result of the checks; ``executors``: what the executors have; empty if Spark does not run."""
 
     driver: dict[str, str | None]
     executors: list[Executor] = field(default_factory=list)

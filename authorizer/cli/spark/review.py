@@ -216,8 +216,7 @@ def _path_of(report: Report, path: Path) -> Path:
 class Sets:
     """The ACLs of each cluster of a fleet, or the only set.
 
-    Attributes:
-        only: loaded before Spark starts, so that a missing one is reported soon; None: a fleet.
+    ``only``: loaded before Spark starts, so that a missing one is reported soon; None: a fleet.
     """
 
     workspace: Workspace

@@ -33,8 +33,7 @@ ACLS_MAXIMUM: Final = 200_000
 class Findings(NamedTuple):
     """The findings of a state.
 
-    Attributes:
-        found: all findings, by rule, without their proofs: only those of a page are computed.
+    ``found``: all findings, by rule, without their proofs: only those of a page are computed.
     """
 
     lint: Lint

@@ -155,10 +155,7 @@ def _rights(
     resource_type: ResourceType,
     networks: NetworkRules | None = None,
 ) -> list[ListableRights]:
-    """The rights of the principal and of ``User:*`` for the type, without ACLs with unknown codes.
-
-    ``networks``: rules in place of the index's.
-    """
+    """The rights of the principal and of ``User:*`` for the type, without ACLs with unknown codes."""
     if index.resources.unknown_code_counts[resource_type] or networks is not None:
         rules = index.rows.networks if networks is None else networks
         return [

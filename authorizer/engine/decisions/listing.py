@@ -38,8 +38,7 @@ _ROW_BYTES: Final = 64
 class Listing:
     """ACLs of one state, in Kafka's order. Immutable.
 
-    Attributes:
-        size_bytes: approximate memory in addition to the state's.
+    ``size_bytes``: approximate memory in addition to the state's.
     """
 
     __slots__ = ("_columns", "_rows", "size_bytes")

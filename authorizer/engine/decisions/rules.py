@@ -81,8 +81,7 @@ def is_super_user(super_names: Mapping[str, frozenset[str]], principal: KafkaPri
 def require_ready(reason: str | None) -> None:
     """Rule 3. Raise AuthorizerNotReadyError, without a message as Kafka's; the reason becomes its note.
 
-    Args:
-        reason: why the ACLs are not complete yet; None: they are.
+    ``reason``: why the ACLs are not complete yet; None: they are.
     """
     if reason is not None:
         error = AuthorizerNotReadyError()

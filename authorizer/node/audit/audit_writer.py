@@ -49,8 +49,7 @@ _SHORT_PAUSE_S: Final = 0.0002
 class AuditWriter(AuditLog):
     """Writes the audit log in a thread. Close it after the authorizer: that writes the rest of the queue.
 
-    Attributes:
-        max_lines: maximum length of the queue; 0 to write each line before its decision is answered.
+    ``max_lines``: maximum length of the queue; 0 to write each line before its decision is answered.
     """
 
     __slots__ = (

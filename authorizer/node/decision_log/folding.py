@@ -45,8 +45,7 @@ class _Window(msgspec.Struct):
 class Folding:
     """Events with open windows. Not thread-safe.
 
-    Attributes:
-        folded: number of decisions that are counted in the event of an earlier one.
+    ``folded``: number of decisions that are counted in the event of an earlier one.
     """
 
     def __init__(self, window_s: float, source: str) -> None:

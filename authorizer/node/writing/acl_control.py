@@ -67,8 +67,7 @@ class AclView(Protocol):
 class Change(Generic[_Result_co]):
     """Records to append, and the answer for each item afterwards.
 
-    Attributes:
-        after: required end of the log before the append, if any.
+    ``after``: required end of the log before the append, if any.
     """
 
     records: tuple[AclRecord, ...]

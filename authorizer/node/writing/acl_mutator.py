@@ -92,8 +92,7 @@ _log = structlog.get_logger(__name__)
 class Pending(Protocol):
     """An operation, decided on the ACLs in force: acl_control, cluster_change, cluster_plan.
 
-    Attributes:
-        records: the records that it writes, as far as they are known before their replay.
+    ``records``: the records that it writes, as far as they are known before their replay.
     """
 
     @property
@@ -124,8 +123,7 @@ class RemoteWriter(PlanMutator, Protocol):
 class LogAclMutator:
     """Implements PlanMutator and replay's Publisher. Thread-safe.
 
-    Attributes:
-        purgatory: the waiting operations and their gauges.
+    ``purgatory``: the waiting operations and their gauges.
     """
 
     name: Final = "acl_mutator"

@@ -32,11 +32,7 @@ if TYPE_CHECKING:
 
 
 class ClusterCreation:
-    """A creation of bindings.
-
-    Attributes:
-        records: empty, because they are unknown before their replay.
-    """
+    """A creation of bindings; ``records``: empty, because they are unknown before their replay."""
 
     records: Final[tuple[AclRecord, ...]] = ()
 
@@ -84,8 +80,7 @@ class ClusterCreation:
 class ClusterDeletion:
     """A removal of the ACLs that match filters.
 
-    Attributes:
-        records: empty, because they are unknown before their replay.
+    ``records``: empty, because they are unknown before their replay.
     """
 
     records: Final[tuple[AclRecord, ...]] = ()

@@ -47,8 +47,7 @@ class Requests(Protocol):
 class WriterRequests:
     """Implements Requests to the cluster whose log is followed.
 
-    Attributes:
-        end_offset: end of the log after the last request; None before the first.
+    ``end_offset``: end of the log after the last request; None before the first.
     """
 
     def __init__(self, writer: ClusterWriter) -> None:

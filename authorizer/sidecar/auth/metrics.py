@@ -26,8 +26,7 @@ log = structlog.get_logger(__name__)
 class RejectionCounter:
     """Those of one sidecar. Not thread-safe: the event loop's.
 
-    Attributes:
-        counts: by reason, each from the start on.
+    ``counts``: by reason, each from the start on.
     """
 
     def __init__(self) -> None:

@@ -45,11 +45,7 @@ class InlineEndpoint:
 
 
 class Application(ABC):
-    """ASGI 3 application of a sidecar.
-
-    Attributes:
-        inline_endpoints: by the path as a request line has it.
-    """
+    """ASGI 3 application of a sidecar; ``inline_endpoints``: by the path as a request line has it."""
 
     authenticator: CallerCache
     requests: RequestMetrics

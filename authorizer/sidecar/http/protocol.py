@@ -290,11 +290,7 @@ class SidecarProtocol(HttpToolsProtocol):
         return b"\r\n".join([*lines, b"", rest])
 
     def _stop_reading(self, error: HttpError | None = None) -> None:
-        """Read no further request.
-
-        Args:
-            error: the answer to an incomplete request, after the answers to those before it.
-        """
+        """Read no further request; ``error`` answers an incomplete one, after the answers before it."""
         config = self._load.config
         is_complete = self._message is None and error is None
         self._discardable_bytes = (

@@ -46,8 +46,7 @@ class Requests:
 class RequestMetrics(Collector):
     """Metrics of one application, on all listeners.
 
-    Attributes:
-        in_flight: requests in flight by endpoint, without inline ones.
+    ``in_flight``: requests in flight by endpoint, without inline ones.
     """
 
     def __init__(self) -> None:
@@ -91,8 +90,7 @@ class RequestMetrics(Collector):
 class ServerMetrics(Collector):
     """Metrics of all listeners of one sidecar.
 
-    Attributes:
-        loop_delays: delays of the event loop: requests wait as long before they are read.
+    ``loop_delays``: delays of the event loop: requests wait as long before they are read.
     """
 
     def __init__(self, connections: Mapping[str, int]) -> None:

@@ -29,11 +29,7 @@ class Served:
 
 
 class ServerThread:
-    """Runs servers until ``close``.
-
-    Attributes:
-        served: the servers; their sockets are closed with them.
-    """
+    """Runs servers until ``close``; ``served``: the servers; their sockets are closed with them."""
 
     def __init__(self, background: Sequence[Callable[[], Coroutine[None, None, None]]]) -> None:
         """``background``: further coroutines of the event loop, cancelled at the end."""
@@ -87,11 +83,7 @@ class ServerThread:
         raise RuntimeError("the sidecar's server is not running: see the log")
 
     def close(self, end_streams: Callable[[], None]) -> None:
-        """Stop all servers and close their sockets. Idempotent.
-
-        Args:
-            end_streams: ends streaming responses.
-        """
+        """Stop all servers and close their sockets. Idempotent. ``end_streams``: ends streaming responses."""
         if self._thread is not None:
             for each in tuple(self.served):
                 each.server.stop()

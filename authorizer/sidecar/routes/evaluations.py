@@ -269,10 +269,7 @@ class Evaluations:
 
 
 def _offsets(evaluation: Evaluation, batch: Sequence[Evaluation]) -> tuple[int, int | None]:
-    """What must be visible before any of it is decided, and the end of the state that is asked, if not now's.
-
-    A batch's own context counts where an item has none.
-    """
+    """What must be visible before any decision, and the end of the state that is asked, if not now's."""
     context = evaluation.context
     if not batch:
         return (0, None) if context is None else (context.min_offset or 0, context.at_offset)

@@ -16,11 +16,7 @@ _CONSOLE: Final = "console"
 
 
 class ConsoleStatus(NamedTuple):
-    """Status of the console's process.
-
-    Attributes:
-        reason: why it does not run; None also while it starts.
-    """
+    """Status of the console's process; ``reason``: why it does not run; None also while it starts."""
 
     is_up: bool
     restarts: int

@@ -65,8 +65,7 @@ class _Tail:
 class Appender:
     """Created by ``open``, under the writer lock. Not thread-safe.
 
-    Attributes:
-        epoch: leader epoch that the caller encodes into batches.
+    ``epoch``: leader epoch that the caller encodes into batches.
     """
 
     def __init__(

@@ -121,11 +121,7 @@ class SegmentReader:
         return _Cursor(segment, start, next_offset)
 
     def _next_segment(self, cursor: _Cursor) -> bool:
-        """Move to the start of the next segment, if there is one.
-
-        Raises:
-            FilesChangedError: offsets are missing before it, and the files changed after they were listed.
-        """
+        """Move to the start of the next segment, if there is one."""
         following = self._segments.after(cursor.segment.base_offset)
         if following is None:
             return False

@@ -37,12 +37,7 @@ def now_ms() -> int:
 
 
 class _Request:
-    """The batches of one call. Done when they are committed or it has an error.
-
-    Attributes:
-        after: required end of the log before it; None: any.
-        end_offset: end of the log after it; known once it leaves the queue.
-    """
+    """The batches of one call; ``after``: required end of the log before it, None: any."""
 
     __slots__ = ("after", "batches", "end_offset", "error", "is_done", "record_count", "size_bytes")
 

@@ -253,11 +253,7 @@ class PolledLog(LogDefaults):
             raise self._error
 
     def _poll(self, store: PollStore) -> PollStore:
-        """Poll and store the answer, or read another process's store. A failed poll is counted.
-
-        Raises:
-            LogError: the store cannot be written or read.
-        """
+        """Poll and store the answer, or read another process's store. A failed poll is counted."""
         if not store.is_writable:
             store = self._take_over(store)
         if not store.is_writable:

@@ -22,11 +22,7 @@ _FORM: Final = "HOST:PORT[,HOST:PORT...]"
 
 
 class ClusterAcls:
-    """Not thread-safe. Has no connection between calls.
-
-    Attributes:
-        url: of the log that polls these ACLs.
-    """
+    """Not thread-safe. Has no connection between calls. ``url``: of the log that polls these ACLs."""
 
     def __init__(self, bootstrap_servers: str, client: Mapping[str, str]) -> None:
         """Check the settings; does not connect.

@@ -36,8 +36,7 @@ _T = TypeVar("_T")
 class Connection:
     """Open from the start; ``abort`` may be called from any thread, the rest from one.
 
-    Attributes:
-        api: versions of each API, and the levels of metadata.version that its binary supports.
+    ``api``: versions of each API, and the levels of metadata.version that its binary supports.
     """
 
     def __init__(

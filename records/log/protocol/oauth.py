@@ -27,11 +27,7 @@ _REFUSALS: Final = (400, 401, 403)
 
 
 class TokenError(Exception):
-    """No token is available; the text has no secret.
-
-    Attributes:
-        is_refusal: whether a retry cannot succeed.
-    """
+    """No token is available; the text has no secret. ``is_refusal``: whether a retry cannot succeed."""
 
     def __init__(self, message: str, *, is_refusal: bool) -> None:
         super().__init__(message)

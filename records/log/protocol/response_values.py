@@ -28,11 +28,7 @@ LEADER_ERRORS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DescribedAcls:
-    """Response to DescribeAcls.
-
-    Attributes:
-        acls: None: unchanged since the response with this digest.
-    """
+    """Response to DescribeAcls; ``acls``: None: unchanged since the response with this digest."""
 
     digest: bytes
     acls: list[AclContent] | None

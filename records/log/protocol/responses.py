@@ -143,8 +143,7 @@ def _is_reachable(endpoint: Any) -> bool:
 class DescribedQuorum(NamedTuple):
     """The quorum of the metadata log; -1: not known.
 
-    Attributes:
-        controllers: listeners of the voters (KIP-853); empty if the voters are configured statically.
+    ``controllers``: listeners of the voters (KIP-853); empty if the voters are configured statically.
     """
 
     leader_epoch: int

@@ -23,8 +23,7 @@ _KNOWN_MAX: Final = 32
 class Leadership:
     """What responses have reported so far. Not thread-safe.
 
-    Attributes:
-        epoch: the newest that any response named; 0 at first, which no leader has.
+    ``epoch``: the newest that any response named; 0 at first, which no leader has.
     """
 
     def __init__(self, bootstrap: Sequence[Address]) -> None:

@@ -49,8 +49,7 @@ _T = TypeVar("_T")
 class Session:
     """Not thread-safe, except ``abort``.
 
-    Attributes:
-        cluster_id: as given, or of the first controller that answered; None before. Each is checked.
+    ``cluster_id``: as given, or of the first controller that answered; None before. Each is checked.
     """
 
     def __init__(

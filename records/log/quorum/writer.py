@@ -133,13 +133,7 @@ class QuorumWriter:
     def _attempt(
         self, request: Any, decoder: ResponseDecoder[list[_T]], items: int
     ) -> list[_T] | _FailedAttempt:
-        """Send the request once.
-
-        Raises:
-            LogRefusedError: the right to change ACLs is missing; nothing was written.
-            LogOutcomeUnknownError: the response does not fit the request.
-            LogError: as Session.send_once, but for LogUnreachableError.
-        """
+        """Send the request once."""
         epoch = self._session.epoch
         try:
             results = self._answer(request, decoder)

@@ -54,8 +54,7 @@ _OURS: Final[Mapping[str, str]] = {
 class ClientErrors:
     """The last error of the clients' connections, which is the reason of a timeout.
 
-    Attributes:
-        keys: of the settings, as the user wrote them.
+    ``keys``: of the settings, as the user wrote them.
     """
 
     def __init__(self, client: Mapping[str, str] | None = None) -> None:

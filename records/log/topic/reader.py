@@ -258,10 +258,7 @@ class TopicReader:
         return len(epochs) == len(messages) and problem is None
 
     def _epochs_of_known_leader(self, messages: list[Any]) -> list[int]:
-        """Epochs of the messages, up to the first of a new leader, whose history is not checked yet.
-
-        Ends the burst if there is a new leader.
-        """
+        """Epochs of the messages, up to the first of a new leader, whose history is not checked yet."""
         epochs = [message.leader_epoch() or 0 for message in messages]
         if not -1 < self._drainer_epoch < max(epochs, default=0):
             return epochs

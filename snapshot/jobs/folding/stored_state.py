@@ -68,11 +68,7 @@ def shards_of(ids: bytes, shards: int) -> npt.NDArray[np.int32]:
 
 @dataclass(frozen=True, slots=True)
 class _StoredPart:
-    """A part that holds one shard's rows.
-
-    Attributes:
-        is_current: mask of the rows that are not superseded by its changes file.
-    """
+    """A part that holds one shard's rows; ``is_current`` masks those that no change supersedes."""
 
     part: SnapshotPart
     data: bytes

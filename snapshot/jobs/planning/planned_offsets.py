@@ -45,8 +45,7 @@ class PlannedEnds:
 class PlannedOffsets:
     """The offset ranges of one batch.
 
-    Attributes:
-        ranges: [start, end) by cluster id; only ranges that are not empty.
+    ``ranges``: [start, end) by cluster id; only ranges that are not empty.
     """
 
     timestamp_ms: int
@@ -56,8 +55,7 @@ class PlannedOffsets:
 class QueryOffsets:
     """The offsets of a query's current batch.
 
-    Attributes:
-        query: set when Spark has started it, which may be after the start of its first batch.
+    ``query``: set when Spark has started it, which may be after the start of its first batch.
     """
 
     def __init__(self, spark: SparkSession) -> None:

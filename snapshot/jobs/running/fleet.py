@@ -40,11 +40,7 @@ POLL_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """The last failure of a log.
-
-    Attributes:
-        retry_at_s: time of the next try, of time.monotonic.
-    """
+    """The last failure of a log; ``retry_at_s``: time of the next try, of time.monotonic."""
 
     text: str
     pause_s: float

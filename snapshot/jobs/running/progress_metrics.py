@@ -54,11 +54,7 @@ LOGS_SHOWN: Final = 50
 
 
 class JobMetrics(Collector):
-    """The metrics of the jobs of one session, while they are served.
-
-    Attributes:
-        port: where.
-    """
+    """The metrics of the jobs of one session, while they are served; ``port``: where."""
 
     def __init__(
         self, logs: Sequence[FollowedLog], jobs: Sequence[str], clock_s: Callable[[], float] = time.time

@@ -24,11 +24,7 @@ def for_logs(function: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
 
 
 class LogFailures:
-    """Errors by cluster id.
-
-    Args:
-        is_collecting: collect them; otherwise the first one is raised as usual.
-    """
+    """Errors by cluster id; ``is_collecting``: collect them; otherwise the first one is raised as usual."""
 
     def __init__(self, *, is_collecting: bool) -> None:
         self.by_cluster: dict[str, str] = {}
