@@ -39,7 +39,6 @@ class MessageReader:
         return self.origin + self.at
 
     def take(self, size: int, what: str) -> bytes:
-        """The next ``size`` bytes."""
         left = len(self.data) - self.at
         if size > left:
             raise TruncatedRecordError(f"{what} needs {size} bytes, {left} are left", position=self.position)

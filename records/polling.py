@@ -57,7 +57,6 @@ class PeriodicThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:

@@ -126,7 +126,6 @@ class Traffic:
         return any(logged.is_allowed for logged in self.counts)
 
     def add(self, other: Traffic) -> None:
-        """Add the traffic of other lines."""
         self.coverage.add(other.coverage)
         for logged, decisions in other.counts.items():
             self.count(logged, decisions, other.spans.get(logged))

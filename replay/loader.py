@@ -198,7 +198,6 @@ class Loader:
             return self._reason is None
 
     def status(self) -> LoaderStatus:
-        """The current status."""
         now_ms = self._clock.now_ms()
         with self._changed:
             core, image, high_watermark, error = self._core, self._image, self._high_watermark, self._error

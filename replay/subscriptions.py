@@ -117,7 +117,6 @@ class Subscriptions:
                 self._call(subscription, partial(subscription.publisher.on_not_ready, reason))
 
     def close(self) -> None:
-        """Close every publisher."""
         with self._adding:
             closing, self._all = self._all, ()
         for subscription in closing:

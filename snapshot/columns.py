@@ -71,7 +71,6 @@ class AclColumns(AclTable):
     EMPTY: AclColumns
 
     def __init__(self, *, ids: bytes, **columns: Any) -> None:
-        """As AclTable."""
         super().__init__(ids=ids, **columns)
         heads = heads_of(ids)
         order = np.argsort(heads)
@@ -106,7 +105,6 @@ class AclColumns(AclTable):
         return AclColumns.concat([part for part in (unchanged, *parts) if len(part)])
 
     def row_of(self, acl_id: Uuid) -> int | None:
-        """The row with this id."""
         heads = self._heads
         head = int.from_bytes(acl_id[:_HEAD_BYTES], "big")
         bucket = head >> self._bucket_shift

@@ -175,7 +175,6 @@ class AclsDelta(msgspec.Struct, eq=False):
             self.replay(logged)
 
     def replay(self, logged: LogRecord) -> None:
-        """Apply one log record."""
         record = logged.record
         match record:
             case AccessControlEntryRecord():

@@ -108,7 +108,6 @@ def table_hashes(table: AclTable) -> bytes:
 
 
 def _pieces(rows: npt.NDArray[np.uint8]) -> list[bytes]:
-    """The bytes of each row."""
     pieces: list[bytes] = rows.view(f"V{rows.shape[1]}").ravel().tolist()
     return pieces
 

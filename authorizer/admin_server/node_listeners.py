@@ -127,7 +127,6 @@ class NodeListeners:
 
     @property
     def tls_contexts(self) -> list[ListenerContext]:
-        """Those of the listeners with TLS."""
         return [each.context for each in self._bound if each.context is not None]
 
     def start_logins(self) -> None:

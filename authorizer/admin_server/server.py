@@ -121,7 +121,6 @@ class AdminServer:
         return self
 
     def tls_contexts(self) -> list[ListenerContext]:
-        """Return those of its listeners with TLS."""
         return [context for each in self._listeners for context in each.tls_contexts]
 
     def close(self) -> None:

@@ -29,7 +29,6 @@ class FailureRateLimit:
         return max(0.0, refill_s - (FAILURES_MAX - 1) * FORGET_AFTER_S)
 
     def add(self, address: str, now_s: float) -> None:
-        """Count a failure."""
         network = client_network(address)
         left_s = FAILURES_MAX * FORGET_AFTER_S - self._buckets.refill_s(network, now_s)
         self._buckets.take(network, min(FORGET_AFTER_S, left_s), now_s)

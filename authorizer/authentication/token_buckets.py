@@ -53,7 +53,6 @@ class SharedTokenBuckets:
         self._hashes, self._full_at_s = of_hashes.cast("Q"), of_times.cast("d")
 
     def refill_s(self, key: Hashable, now_s: float) -> float:
-        """As TokenBuckets."""
         slot, is_known = self._slot(_hash(key))
         return max(0.0, self._full_at_s[slot] - now_s) if is_known else 0.0
 

@@ -92,7 +92,6 @@ class Workspace:
 
     @contextmanager
     def log(self, mode: Mode = "read") -> Iterator[MetadataLog]:
-        """Open the log."""
         url = self.log_url if mode == "read" else self.writable_log_url
         with Waiting(f"opening {shown(url)}"):
             opened = open_log(url, mode=mode, client=self.config.kafka)

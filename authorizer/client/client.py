@@ -46,7 +46,6 @@ class Client(ClientBase):
         self.close()
 
     def close(self) -> None:
-        """Close all connections."""
         self._opened.close()
 
     def wait_until_ready(self, timeout_s: float) -> NodeState:

@@ -32,7 +32,6 @@ class FairShare:
         return True
 
     def release(self, holder: Hashable) -> None:
-        """Return one place of a holder."""
         self.taken -= 1
         self._counts[holder] -= 1
         if not self._counts[holder]:

@@ -97,7 +97,6 @@ class ChangeFeed:
 
     @property
     def retained(self) -> RetainedChanges:
-        """The retained changes now."""
         with self._lock:
             return RetainedChanges(self._generation, self._start, self._end, tuple(self._changes))
 

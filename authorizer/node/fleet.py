@@ -60,7 +60,6 @@ class Member:
 
     @property
     def log_url(self) -> str:
-        """URL of its log."""
         return self.reconfiguration.config.require_log_url()
 
     def close(self) -> None:

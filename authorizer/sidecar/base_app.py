@@ -218,7 +218,6 @@ class BaseApp(Application):
 
     @declare_endpoint("GET", "/", "The program, and its paths", Index)
     async def _front(self, request: Request) -> Response:
-        """Answer with the front page, if there is one for this request, else with an index."""
         page = None if self._group is None else self._group.front_page(request)
         if page is not None:
             return page

@@ -163,7 +163,6 @@ class FleetApp(BaseApp):
         description="Of a cluster that could not be opened only its log, and the reason",
     )
     async def _state(self, _request: Request) -> Response:
-        """Answer with the part of each cluster's /v1/state that needs no rights."""
         members = self._fleet.members.values()
         return json_response(FleetState([member_state(member) for member in members]))
 
@@ -182,7 +181,6 @@ class FleetApp(BaseApp):
         not_ready=FleetReadiness,
     )
     async def _readyz(self, _request: Request) -> Response:
-        """Answer whether every cluster is ready; 503 with the reasons if not."""
         found = self._nodes.readiness() if self._peers is None else await self._peers.readiness()
         reason = _reason(found)
         answer = FleetReadiness(reason is None, dict(found), reason)

@@ -62,9 +62,7 @@ class NodeContext:
 class RouteGroupFactory(Protocol):
     """Makes the additional routes of each application; the command that starts a sidecar passes one in."""
 
-    def for_node(self, context: NodeContext) -> RouteGroup:
-        """The routes of one node."""
-        ...
+    def for_node(self, context: NodeContext) -> RouteGroup: ...
 
     def for_fleet(self, fleet: Fleet) -> RouteGroup:
         """The routes of a fleet that have no cluster in their path."""

@@ -80,9 +80,7 @@ class Companion(Protocol):
     addresses: list[str]
     pulse: LoopPulse
 
-    def tls_contexts(self) -> list[ListenerContext]:
-        """Return those of its listeners with TLS."""
-        ...
+    def tls_contexts(self) -> list[ListenerContext]: ...
 
 
 class Sidecar:

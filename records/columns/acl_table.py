@@ -136,7 +136,6 @@ class AclTable:
 
     @classmethod
     def concat(cls, parts: Sequence[AclTable]) -> Self:
-        """Concatenate tables."""
         if not parts:
             return cls.of(())
         if len(parts) == 1:
@@ -175,7 +174,6 @@ class AclTable:
             yield from self.acls(slice(start, start + _CHUNK_ROWS))
 
     def id_of(self, row: int) -> Uuid:
-        """The id of one row."""
         return Uuid(self.ids[UUID_BYTES * row : UUID_BYTES * (row + 1)])
 
     def count_by_resource_type(self) -> dict[int, int]:
@@ -184,7 +182,6 @@ class AclTable:
         return dict(zip(codes.tolist(), counts.tolist(), strict=True))
 
     def acl(self, row: int) -> AppliedAcl:
-        """One row as an object."""
         if self._views is None:
             # Reading one number from a memoryview takes half the time.
             texts = [getattr(self, name) for name in TEXTS]

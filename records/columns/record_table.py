@@ -145,7 +145,6 @@ class RecordTable:
         return self._values.data, self._values.starts[rows].tolist(), self._values.ends[rows].tolist()
 
     def value(self, row: int) -> bytes | None:
-        """The encoded value of a record."""
         return self._values.value(row)
 
     def records(self, first: int, end: int) -> Iterator[MetadataRecord]:
@@ -213,7 +212,6 @@ class TableRecords(LazyRecords):
         return AclTable.concat([table.table for table in tables]), tuple(other_records)
 
     def marker_indexes(self) -> set[int]:
-        """Indexes of the transaction markers."""
         indexes: set[int] = set()
         start = 0
         for table, first, end in self.parts:
@@ -227,7 +225,6 @@ class TableRecords(LazyRecords):
         return TableRecords((table, shift + first, shift + end))
 
     def extended(self, following: Iterable[TableRecords]) -> TableRecords:
-        """These records and the following ones."""
         parts = [*self.parts]
         for table, first, end in chain.from_iterable([records.parts for records in following]):
             last_table, begin, stop = parts[-1]

@@ -31,7 +31,6 @@ class TextColumn:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The distinct texts."""
         distinct = self.distinct
         if not isinstance(distinct, tuple):
             # Here and below: Arrow is loaded only if a column already uses it.
@@ -85,7 +84,6 @@ class TextColumn:
         return cls(texts.distinct, np.concatenate(codes))
 
     def text(self, row: int) -> str:
-        """The text of one row."""
         return self.texts[self.codes.item(row)]
 
     def take(self, rows: Any) -> TextColumn:

@@ -50,7 +50,6 @@ class Values:
 
     @classmethod
     def of(cls, values: Sequence[bytes | None]) -> Values:
-        """Concatenate values."""
         is_null: Mask | None = None
         parts: list[Any] = [*values]
         try:
@@ -77,7 +76,6 @@ class Values:
         return len(self.starts)
 
     def value(self, row: int) -> bytes | None:
-        """The value of one row."""
         if self.is_null is not None and self.is_null[row]:
             return None
         return self.data[self.starts.item(row) : self.ends.item(row)]

@@ -221,7 +221,6 @@ class _Content:
 
 
 def _batches(image: AclsImage) -> Iterator[bytes]:
-    """The file, batch by batch."""
     batches = SnapshotBatches(epoch=image.provenance.epoch, timestamp_ms=image.provenance.timestamp_ms)
     yield batches.header()
     yield from batches.records([*feature_records(image.metadata.features), *acl_records(image)])

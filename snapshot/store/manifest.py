@@ -90,7 +90,6 @@ class SnapshotPart:
 
     @property
     def files(self) -> tuple[SnapshotPart | ChangePart, ...]:
-        """The part and its changes file."""
         return (self,) if self.changes is None else (self, self.changes)
 
 
@@ -134,7 +133,6 @@ class SnapshotManifest:
         return self.gap_until <= self.provenance.end_offset
 
     def to_json(self) -> bytes:
-        """The text of ``manifest.json``."""
         has_changes = any(part.changes is not None for part in self.parts)
         fields: dict[str, Any] = {
             "formatVersion": FORMAT_VERSION if has_changes else _WITHOUT_CHANGES,

@@ -84,7 +84,6 @@ class _Encoder:
         return StreamedAnswer(size, memory, self._parts(head, max(_PART_BYTES * len(rows) // size, 1)))
 
     def _parts(self, head: bytes, count: int) -> Iterator[bytes]:
-        """The parts, of ``count`` rows each."""
         part = [head]
         ends = b"\0" if self._is_flexible and len(self._rows) else b""
         for begin in range(0, len(self._rows), count):

@@ -38,7 +38,6 @@ class Scope(NamedTuple):
     resources: tuple[tuple[ResourceType, Key], ...] = ()
 
     def rows(self, table: AclTable) -> Any:
-        """Return which rows are in the scope."""
         is_in = np.ones(len(table), np.bool_)
         if self.principals:
             is_in &= np.isin(table.principals.codes, _codes_of(table.principals.texts, set(self.principals)))

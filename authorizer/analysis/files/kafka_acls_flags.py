@@ -130,7 +130,6 @@ class AclsFlags:
         return _principals(self.principal)
 
     def bindings_to_add(self) -> dict[ResourcePattern, Entries]:
-        """Return the ACLs of each resource for --add."""
         if self.resource_pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
             raise KafkaAclsUsageError(
                 f"A '--resource-pattern-type' value of '{self.resource_pattern_type.name}' is not valid when "

@@ -89,7 +89,6 @@ class AclMasks:
 
     @cached_property
     def _patterns_and_masks(self) -> Numbers:
-        """A number for each pattern and mask of the ACLs."""
         masks = self._rows.masks[self.numbers[self.patterns.order]]
         return np.unique((self.patterns.of_rows << _MASK_BITS) | masks)
 

@@ -135,7 +135,6 @@ class AclTree:
         self._by_host: dict[int, dict[int, list[int]]] = {}
 
     def acls_of(self, pattern: int) -> list[int]:
-        """Return the ACLs of a pattern."""
         starts = self._forest.starts
         return self._forest.numbers[starts[pattern] : starts[pattern + 1]]
 
@@ -228,7 +227,6 @@ class AclTree:
         return [number for each in (host, *wider) for number in by_host.get(each, ())] + every
 
     def _hosts_at(self, pattern: int) -> dict[int, list[int]]:
-        """The ACLs of a pattern by host."""
         by_host = self._by_host.get(pattern)
         if by_host is None:
             by_host = {}

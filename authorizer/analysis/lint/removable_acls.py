@@ -408,7 +408,6 @@ class _Search:
         return self._proof_by(number, chosen or [], other_acls)
 
     def _deny(self, number: int) -> RemovableAcl | None:
-        """The proof that a DENY is removable, or None."""
         acls = self._acls
         denied_bits = denied_operations(acls.masks[number])
         other_acls = self._other_denies(number, len(self._removed))

@@ -134,7 +134,6 @@ class Column:
         return cell
 
     def cell_of(self, row: Row) -> Cell:
-        """Return the `cell` of a row."""
         return self.cell(row.team or row.key)
 
 

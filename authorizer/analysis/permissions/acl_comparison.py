@@ -66,7 +66,6 @@ class ChangedAcls(NamedTuple):
 
     @property
     def principals(self) -> set[str]:
-        """The principals of the ACLs."""
         return {*self.removed.principals.texts, *self.added.principals.texts}
 
 

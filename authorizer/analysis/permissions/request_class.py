@@ -35,7 +35,6 @@ class NameSet(NamedTuple):
     excluded: tuple[Key, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
         if self.is_name:
             return {"name": self.text}
         return {
@@ -111,7 +110,6 @@ class RequestClass(NamedTuple):
     witness: Witness
 
     def to_json(self, operation: AclOperation) -> dict[str, Any]:
-        """Return it as JSON, for one of the operations."""
         witness, principals = self.witness, self.principals
         return {
             "witness": {

@@ -60,7 +60,6 @@ class WildcardAnswers:
         return NameMap.of(None, self._overrides(entries), self._space)
 
     def super_user_overrides(self) -> NameMap[Answer | None]:
-        """Return the overrides of a super user."""
         usual = self.answers
         entries = ((name, is_name, _unless_everything(answer)) for name, is_name, answer in usual.entries)
         return NameMap.of(_unless_everything(usual.default), entries, self._space)

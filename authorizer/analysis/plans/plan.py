@@ -141,7 +141,6 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
         return plan
 
     def to_json(self) -> bytes:
-        """Return the plan file."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
     @property
@@ -167,7 +166,6 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
         return sorted(map(content_from_json, self.add), key=lambda content: not _is_deny(content))
 
     def applied_to(self, table: AclTable) -> AclTable:
-        """Return the ACLs after the plan."""
         return with_replacements(table, self.removed, self.added)
 
     def reverted(self, table: AclTable) -> AclTable:
@@ -295,7 +293,6 @@ def _contents(table: AclTable) -> list[AclContent]:
 
 
 def _rows_of(table: AclTable, contents: Iterable[AclContent]) -> Any:
-    """The rows with one of these contents."""
     selected = set(contents)
     names = {content[1] for content in selected}
     texts = table.names.texts
@@ -332,7 +329,6 @@ class PlanResult:
     acl_count: int | None = None
 
     def answer(self) -> PlanOutcome:
-        """Return the HTTP answer."""
         if self.exception is not None:
             return PlanOutcome(error=ItemError.of(self.exception))
         removed, added = ([Acl.of(record) for record in records] for records in (self.removed, self.added))

@@ -60,7 +60,6 @@ class PlanCounts(NamedTuple):
             )
 
     def to_json(self, max_removed_percent: int = MAX_REMOVED_PERCENT) -> dict[str, Any]:
-        """Return the counts as JSON."""
         return {
             "acls": self.acls,
             "toRemove": self.to_remove,

@@ -131,7 +131,6 @@ class PatternRows(NamedTuple):
         )
 
     def key_texts(self, keys: npt.NDArray[np.int64]) -> Iterator[Key]:
-        """Return the keys with their texts."""
         return zip(
             map(self.texts.__getitem__, (keys >> 1).tolist()),
             (keys & 1).astype(np.bool_).tolist(),

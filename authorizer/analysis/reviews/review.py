@@ -234,7 +234,6 @@ class _Acls:
         self._positions = {record.content: position for position, record in enumerate(self.records)}
 
     def allowing(self, matching: Iterable[AppliedAcl]) -> Need:
-        """Return those of the matching ACLs that allow."""
         positions = self._positions
         return frozenset(positions[acl.record.content] for acl in matching if allows(acl.record))
 

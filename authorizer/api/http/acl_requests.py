@@ -57,7 +57,6 @@ class NewAcl(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=Fals
 
     @classmethod
     def of(cls, binding: AclBinding) -> Self:
-        """The request for a binding."""
         pattern, entry = binding.pattern, binding.entry
         return cls(
             pattern.resource_type.name,
@@ -99,7 +98,6 @@ class AclFilter(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit
 
     @classmethod
     def of(cls, wanted: AclBindingFilter) -> Self:
-        """The request for a filter."""
         pattern, entry = wanted.pattern_filter, wanted.entry_filter
         return cls(
             pattern.resource_type.name,

@@ -52,7 +52,6 @@ class NamedAcls:
     has_store: bool = False
 
     def load(self) -> AclSet:
-        """As AclSource."""
         name, workspace = self.name, self.workspace
         source, at = _split(name)
         if self.is_node or is_node(name):

@@ -38,7 +38,6 @@ class Report:
         self._known_from = history.begin
 
     def begin(self, first: SubjectAnswer) -> None:
-        """Print the first answer."""
         history = self._history
         if isinstance(self._subject, RequestSubject) and self._subject.is_of_super_user:
             note("note: the principal is a super user: no ACL affects it")

@@ -109,7 +109,6 @@ class Report:
         return ", ".join(parts)
 
     def findings_of(self, acl_id: Uuid) -> list[dict[str, Any]]:
-        """The lint findings of an ACL."""
         return [] if self.findings is None else self.findings.get(acl_id, [])
 
     def changes(self) -> Iterator[dict[str, Any]]:

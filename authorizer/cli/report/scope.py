@@ -39,7 +39,6 @@ class Scope(NamedTuple):
 
     @property
     def types(self) -> Sequence[ResourceType]:
-        """The resource types in scope."""
         return list(NAME_SPACES) if self.names is None else [self.names[0]]
 
     @property

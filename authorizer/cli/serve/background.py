@@ -113,7 +113,6 @@ class _Started:
         )
 
     def end(self) -> None:
-        """End it, if it runs."""
         if not self._is_running:
             return
         os.kill(self._process, signal.SIGTERM)

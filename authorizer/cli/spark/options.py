@@ -244,7 +244,6 @@ class SparkFlags:
 
     @property
     def package_list(self) -> tuple[str, ...]:
-        """The packages of ``--packages``."""
         return tuple(package.strip() for package in (self.packages or "").split(",") if package.strip())
 
 

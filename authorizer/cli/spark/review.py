@@ -262,7 +262,6 @@ class Sets:
         return cls(workspace, AuthorizerSettings.from_configs(workspace.config.properties), by_cluster, only)
 
     def load(self, cluster: str) -> AclSet:
-        """The ACLs of a cluster of a fleet."""
         from authorizer.cli.acl_sources.named_acls import NamedAcls
 
         return NamedAcls(self.by_cluster[cluster], self.workspace, cluster).load()

@@ -64,7 +64,6 @@ class ConfigKey(Generic[_T]):
 
     @property
     def variable(self) -> str:
-        """The environment variable."""
         return variable_of(self.name)
 
     def read(self, text: str | None) -> _T:

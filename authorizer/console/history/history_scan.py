@@ -184,7 +184,6 @@ class HistoryScan:
 
     @property
     def is_done(self) -> bool:
-        """Whether the scan has ended."""
         return self._is_done
 
     def extend(self) -> None:

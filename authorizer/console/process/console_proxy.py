@@ -94,7 +94,6 @@ class ConsoleProxy:
         )
 
     def for_node(self, _context: NodeContext) -> ConsoleRouteGroup:
-        """Return the routes of one node."""
         return node_group(lambda _: self.answer)
 
     def for_fleet(self, _fleet: Fleet) -> ConsoleRouteGroup:

@@ -105,7 +105,6 @@ class ConsoleRoutes:
         self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
 
     def handlers(self) -> Mapping[str, Callable[[Request], Awaitable[Response]]]:
-        """Return the handler of each path."""
         return {
             "/console/v1/now": self.now,
             "/console/v1/moments": self.past_states,

@@ -78,7 +78,6 @@ class Comparison(NamedTuple):
     changes: list[DecisionChange]
 
     def is_of(self, before: AuthorizerState, after: AuthorizerState) -> bool:
-        """Return whether these are its states."""
         return all(
             one.index is other.index and one.settings == other.settings
             for one, other in ((before, self.before), (after, self.after))

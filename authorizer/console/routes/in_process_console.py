@@ -29,7 +29,6 @@ class InProcessConsole:
         self._nodes: dict[str, ConsoleRoutes] = {}
 
     def for_node(self, context: NodeContext) -> ConsoleRouteGroup:
-        """Return the routes of one node."""
         console = ConsoleRoutes(context)
         self._nodes[context.cluster] = console
 

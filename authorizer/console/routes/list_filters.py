@@ -38,7 +38,6 @@ class AclRecordFilter:
         )
 
     def selects_acl(self, record: AccessControlEntryRecord) -> bool:
-        """Return whether an ACL matches."""
         return (
             (self._type is None or record.resource_type == self._type)
             and (self._operation is None or record.operation in (self._operation, AclOperation.ALL))

@@ -47,7 +47,6 @@ class NodeStatus:
             self._counts = StoredCounts(counts)
 
     def handlers(self) -> Mapping[str, Callable[[Request], Awaitable[Response]]]:
-        """Return the handlers by path."""
         return {
             "/console/v1/decisions": self.decisions,
             "/console/v1/nodes": self.nodes,

@@ -61,7 +61,6 @@ class ConsoleRouteGroup:
         return listener.has_console and is_page(request)
 
     def front_page(self, request: Request) -> Response | None:
-        """Return the page, if the console is enabled."""
         return self._page(request) if self.is_public(request, origin_of(request).listener) else None
 
 

@@ -87,7 +87,6 @@ class DecidedAction(msgspec.Struct, gc=False):
         return self.result is _ALLOWED
 
     def decision(self) -> Decision:
-        """Return the decision with its reason."""
         decision = self.cached_decision
         if decision is None:
             denied = self.result is _DENIED

@@ -53,7 +53,6 @@ class Listing:
         self.size_bytes = rows.nbytes + (_ROW_BYTES * len(columns) if owns_columns else 0)
 
     def acls(self) -> Iterator[AppliedAcl]:
-        """Yield all ACLs."""
         for piece in row_chunks(self._rows):
             yield from self._columns.acls(piece)
 
@@ -138,7 +137,6 @@ def _keys_for(index: AclIndex, patterns: ResourcePatternFilter, name: str) -> It
 
 
 def _matches_filter(columns: AclTable, rows: _Rows, acl_filter: AclBindingFilter) -> npt.NDArray[np.bool_]:
-    """Which candidates match the filter."""
     patterns, entries = acl_filter.pattern_filter, acl_filter.entry_filter
     matches = np.ones(len(rows), np.bool_)
     for codes, named, requested in (
@@ -161,7 +159,6 @@ def _matches_filter(columns: AclTable, rows: _Rows, acl_filter: AclBindingFilter
 
 
 def _is_text(column: TextColumn, rows: _Rows, text: str) -> npt.NDArray[np.bool_]:
-    """Which rows have this text."""
     codes = column.codes[rows]
     if len(codes) < len(column.texts):
         return np.array([column.texts[code] == text for code in codes.tolist()], np.bool_)

@@ -203,7 +203,6 @@ def _in_order(names: Iterable[str], after: str | None) -> Iterator[str]:
 
 
 def _principals(index: AclIndex, rows: npt.NDArray[np.int32], added: Iterable[AppliedAcl]) -> set[str]:
-    """The principals of some ACLs."""
     principals = index.rows.columns.principals
     found = set(_texts(principals.texts, principals.codes[rows]))
     found.update(acl.record.principal for acl in added)

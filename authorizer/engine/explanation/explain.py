@@ -74,7 +74,6 @@ class Explanation:
         )
 
     def answer(self) -> ExplainedRequest:
-        """Return the HTTP answer."""
         pattern, acl = self.action.resource_pattern, self.decision.acl
         return ExplainedRequest(
             result=self.decision.result.value,

@@ -63,7 +63,6 @@ class NearMiss:
     requested: str
 
     def answer(self) -> answers.NearMiss:
-        """Return the HTTP answer."""
         return answers.NearMiss(self.field, self.value, self.requested, AclAnswer.of_row(self.acl))
 
     @classmethod

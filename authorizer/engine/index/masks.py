@@ -90,7 +90,6 @@ class HostMasks(msgspec.Struct, gc=False):
         return HostMasks({**self.by_host}, self.other_hosts, networks)
 
     def host_mask(self, host: str) -> int:
-        """Return the mask of a host."""
         mask = self.by_host.get(host)
         if mask is not None:
             return mask
@@ -145,7 +144,6 @@ def _deny_bit(operation: AclOperation) -> int:
 
 
 def _allow_mask(operation: AclOperation) -> int:
-    """The mask of an ALLOW for ``operation``."""
     if operation is AclOperation.ALL:
         covered = set(OPERATIONS)
     else:

@@ -77,7 +77,6 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
 
     @classmethod
     def of(cls, rows: RowIndex) -> PrincipalIndex:
-        """Return the index of all rows."""
         texts = rows.columns.principals.texts
         known: dict[str, dict[str, _RightsOrCode]] = {}
         for code, principal in enumerate(texts):

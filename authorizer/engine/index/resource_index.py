@@ -69,7 +69,6 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
 
     @classmethod
     def of(cls, rows: RowIndex) -> ResourceIndex:
-        """Return the index of all rows."""
         return cls(rows, PersistentMap(), rows.lengths, len(rows.columns), rows.unknown_code_counts, {})
 
     def has(self, key: PatternKey) -> bool:
@@ -78,7 +77,6 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         return bool(added) or removed_count < self._rows.count_at(*key)
 
     def covers(self, resource_type: int, name: str) -> bool:
-        """Return whether any ACL covers ``name``."""
         has = self.has
         return (
             has((resource_type, WILDCARD))
@@ -132,7 +130,6 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         return self._rows.exclude(rows, self._image_changes) if removed_count else rows
 
     def added_at(self, key: PatternKey, principal: str | None) -> Iterable[AppliedAcl]:
-        """Return the added ACLs of a pattern."""
         added, _ = self._changed.get(key, _UNCHANGED)
         if principal is None:
             return (acl for acls in added.values() for acl in acls)
@@ -189,7 +186,6 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         return leaf
 
     def _rows_in_force(self, principal: str, key: PatternKey) -> list[int]:
-        """The rows in force of one principal and pattern."""
         index = self._rows
         rows = index.rows_in(index.group_at(index.code_of(principal), *key))
         if rows and self._changed.get(key, _UNCHANGED)[1]:

@@ -159,13 +159,11 @@ class RowIndex:
         return texts.index(WILDCARD) if WILDCARD in texts else -1
 
     def _masks(self, rows: Any) -> npt.NDArray[np.int32]:
-        """The mask of each of these rows."""
         columns = self.columns
         allows = columns.permission_types[rows] == _ALLOW
         return _MASKS[allows.astype(np.int8), columns.operations[rows]]  # type: ignore[no-any-return]
 
     def all_rows(self) -> npt.NDArray[np.int32]:
-        """Return all rows."""
         return self._rows_by_principal
 
     def exclude(self, rows: npt.NDArray[np.int32], ids: Mapping[Uuid, object]) -> npt.NDArray[np.int32]:
@@ -226,7 +224,6 @@ class RowIndex:
         return group if group < last and keys[group] == key else None
 
     def leaf_of(self, group: int) -> PatternLeaf:
-        """Return the leaf of the rows of a group."""
         mask = self._group_masks[group]
         return mask if mask != _HAS_HOSTS else self._leaf_of_hosts(group)
 
@@ -265,14 +262,12 @@ class RowIndex:
         return self._read_allow(host) if permission_type == _ALLOW else self._read_deny(host)
 
     def mask(self, row: int) -> int:
-        """Return the mask of one row."""
         columns = self.columns
         return acl_mask(columns.operations.item(row), columns.permission_types.item(row))
 
     # -- by pattern ----------------------------------------------------------------------------------------
 
     def names(self, kind: int) -> Iterator[str]:
-        """Return every name of a kind."""
         first, last = (bisect_left(self._pattern_keys, each << _NAME_BITS) for each in (kind, kind + 1))
         texts = self.columns.names.texts
         return (texts[key & _NAME_MASK] for key in self._pattern_keys[first:last].tolist())

@@ -239,7 +239,6 @@ class DecisionLogCollector(Collector):
 
 
 def _opened(config: Config, settings: DestinationSettings, worker: int | None) -> Destination:
-    """Open a destination."""
     match settings.kind:
         case DestinationKind.STDOUT:
             return StdoutDestination(settings.text)

@@ -74,11 +74,9 @@ class BrokerRequests:
         self._cluster = cluster
 
     def create(self, acls: Sequence[AclContent]) -> None:
-        """As in Requests."""
         _require_accepted(acls, self._cluster.create(acls))
 
     def delete(self, acls: Sequence[AclContent]) -> None:
-        """As in Requests."""
         _require_accepted(acls, self._cluster.delete(acls))
 
 

@@ -85,7 +85,6 @@ class WriterView:
 
     @property
     def image(self) -> AclsImage:
-        """The replayed ACLs."""
         return self._image
 
     def frozen(self) -> FrozenView:

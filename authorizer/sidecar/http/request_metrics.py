@@ -62,7 +62,6 @@ class RequestMetrics(Collector):
         return found
 
     def add(self, method: str, endpoint: str, status: int | None, duration_s: float) -> None:
-        """Count one request and its duration."""
         requests = self.of(method, endpoint, status)
         requests.count += 1
         requests.durations.add(duration_s)

@@ -116,7 +116,6 @@ class AclRoutes:
         errors=STATE_ERRORS,
     )
     async def describe(self, request: Request) -> Response:
-        """GET: the ACLs of one state that match a filter."""
         wanted, min_offset, at_offset = listing_of(request.scope["query_string"])
         listing, end_offset = await self.list_for(request, wanted, min_offset, at_offset)
         head = b'{"offset":%d,"end_offset":%d,"acls":[' % (end_offset, end_offset)
@@ -143,7 +142,6 @@ class AclRoutes:
         errors=(*STATE_ERRORS, ErrorCode.NOT_FOUND),
     )
     async def describe_one(self, request: Request) -> Response:
-        """GET: the ACL with an id, and where it was written."""
         given = decode_query(request.scope["query_string"], AtOffset)
         state = await self._authorized_state(request, given.min_offset, given.at_offset)
         text = request.path_params["id"]
@@ -168,7 +166,6 @@ class AclRoutes:
         errors=GUARD_ERRORS,
     )
     async def create(self, request: Request) -> Response:
-        """POST: create ACLs, as one atomic batch of those that can be."""
         caller = self.authorize_change(request, "CreateAcls")
         bindings = bindings_of(await read_body(request))
         futures = self._node.authorizer.create_acls(caller.context, bindings)
@@ -185,7 +182,6 @@ class AclRoutes:
         errors=GUARD_ERRORS,
     )
     async def delete(self, request: Request) -> Response:
-        """DELETE: remove the ACLs that match filters, as one atomic batch."""
         caller = self.authorize_change(request, "DeleteAcls")
         filters = filters_of(await read_body(request))
         futures = self._node.authorizer.delete_acls(caller.context, filters)
@@ -203,14 +199,12 @@ class AclRoutes:
         errors=GUARD_ERRORS,
     )
     async def apply(self, request: Request) -> Response:
-        """POST: apply a plan, completely or not at all."""
         caller = self.authorize_change(request, "ApplyPlan")
         return await self.apply_for(
             request, caller, await asyncio.to_thread(plan_of, await read_body(request))
         )
 
     async def apply_for(self, request: Request, caller: Caller, wanted: PlanApplication) -> Response:
-        """Apply a plan for an authorized caller."""
         future = self._node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent)
         (result,), end_offset = await self.finish_change(request, caller, [future])
         return json_response(PlanOutcomes(end_offset, end_offset, [result.answer()]))

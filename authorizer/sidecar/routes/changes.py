@@ -83,7 +83,6 @@ class ChangeRoutes:
         media_type="text/event-stream",
     )
     async def changes(self, request: Request) -> ChangeStream:
-        """GET: follow the changes."""
         last = _last_event_id(request)
         origin = origin_of(request)
         Caller(self._node, ready_state(self._node), origin, _REQUEST_NAME).require_on_cluster(
@@ -205,7 +204,6 @@ class ChangeStream:
         return known.generation != self._generation or known.since(self._offset) != ()
 
     async def _send_next(self, send: Send, known: RetainedChanges) -> None:
-        """Send the next change."""
         changes = known.since(self._offset) if known.generation == self._generation else None
         if changes is None:
             self._generation, self._offset = known.generation, known.end

@@ -73,7 +73,6 @@ class ConfigRoutes:
         errors=GUARD_ERRORS,
     )
     async def describe(self, request: Request) -> Response:
-        """GET: every key, with its value now."""
         caller = self._caller(request, "DescribeConfigs")
         caller.require_on_cluster(AclOperation.DESCRIBE_CONFIGS)
         config = self._node.config
@@ -102,7 +101,6 @@ class ConfigRoutes:
         errors=(*GUARD_ERRORS, ErrorCode.INVALID_CONFIG),
     )
     async def change(self, request: Request) -> Response:
-        """PUT: new values of dynamic keys, all or none."""
         require_no_browser(request)
         caller = self._caller(request, "AlterConfigs")
         caller.require_on_cluster(AclOperation.ALTER_CONFIGS)

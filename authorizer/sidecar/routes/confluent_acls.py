@@ -160,7 +160,6 @@ class ConfluentAclRoutes:
         errors=(ErrorCode.AUTHORIZER_NOT_READY,),
     )
     async def clusters(self, request: Request) -> Response:
-        """GET: the cluster, as a list of one."""
         cluster = ConfluentCluster.at(self._url(request), self._cluster_id())
         return json_response(ConfluentClusterList(ConfluentMetadata(self._url(request)), [cluster]))
 
@@ -168,7 +167,6 @@ class ConfluentAclRoutes:
         "GET", _CLUSTER_PATH, "Confluent's API: a cluster", ConfluentCluster, errors=_CLUSTER_ERRORS
     )
     async def cluster(self, request: Request) -> Response:
-        """GET: the cluster with an id."""
         cluster_id, _ = self._acls_of(request)
         return json_response(ConfluentCluster.at(self._url(request), cluster_id))
 
@@ -183,7 +181,6 @@ class ConfluentAclRoutes:
         errors=_LIST_ERRORS,
     )
     async def describe(self, request: Request) -> Response:
-        """GET: the ACLs that match a filter."""
         cluster_id, url = self._acls_of(request)
         given = decode_query(request.scope["query_string"], ConfluentListing)
         listing, _ = await self._acls.list_for(request, given.filter())
@@ -206,7 +203,6 @@ class ConfluentAclRoutes:
         errors=_CHANGE_ERRORS,
     )
     async def create(self, request: Request) -> Response:
-        """POST: create one ACL; an equal one in force is a success."""
         _, url = self._acls_of(request)
         caller = self._acls.authorize_change(request, "CreateAcls")
         acl = decode_body(await read_body(request), ConfluentNewAcl, _ACLS_PATH)
@@ -227,7 +223,6 @@ class ConfluentAclRoutes:
         errors=_CHANGE_ERRORS,
     )
     async def create_batch(self, request: Request) -> Response:
-        """POST: create ACLs, as one atomic batch of those that are not refused."""
         self._acls_of(request)
         caller = self._acls.authorize_change(request, "CreateAcls")
         acls = decode_body(await read_body(request), ConfluentAclBatch, f"{_ACLS_PATH}:batch").data
@@ -250,7 +245,6 @@ class ConfluentAclRoutes:
         errors=_CHANGE_ERRORS,
     )
     async def delete(self, request: Request) -> Response:
-        """DELETE: remove the ACLs that match a filter, as one atomic batch."""
         cluster_id, url = self._acls_of(request)
         caller = self._acls.authorize_change(request, "DeleteAcls", takes_query=True)
         given = decode_query(request.scope["query_string"], ConfluentDeletion)

@@ -162,7 +162,6 @@ class Evaluations:
         errors=STATE_ERRORS,
     )
     async def handle(self, request: Request) -> Response:
-        """POST: one decision, or a batch of them in order."""
         answer = await self.answer(request.scope["path"], await read_json(request), origin_of(request))
         return Response(answer, media_type=JSON)
 

@@ -73,7 +73,6 @@ class KafkaQueryRoutes:
         errors=STATE_ERRORS,
     )
     async def authorized_operations(self, request: Request) -> Response:
-        """GET, POST: KIP-430, the operations that a principal may do to one resource."""
         query = await _decode_query(request, OperationsRequest)
         state, _, context = await self._authorize(request, query, "AuthorizedOperations")
         operations = self._node.authorizer.authorized_operations(
@@ -98,7 +97,6 @@ class KafkaQueryRoutes:
         errors=STATE_ERRORS,
     )
     async def authorize_by_resource_type(self, request: Request) -> Response:
-        """GET, POST: whether a principal may do an operation on any resource of a type (KIP-679)."""
         query = await _decode_query(request, ResourceTypeRequest)
         state, _, context = await self._authorize(request, query, "AuthorizeByResourceType")
         # Looks at all that the principal has.
@@ -117,7 +115,6 @@ class KafkaQueryRoutes:
         errors=STATE_ERRORS,
     )
     async def filter(self, request: Request) -> Response:
-        """POST: the names on which a principal may do an operation."""
         query = decode_body(await read_body(request), FilterRequest, request.url.path)
         self._load.require_item_count(len(query.resource_names), "names")
         state, _, context = await self._authorize(request, query, "Filter")
@@ -140,7 +137,6 @@ class KafkaQueryRoutes:
         errors=STATE_ERRORS,
     )
     async def explain(self, request: Request) -> Response:
-        """GET, POST: the decision with its reason, as ``aclog check --explain --json``."""
         query = await _decode_query(request, DecisionRequest)
         state, caller, context = await self._authorize(request, query, "Explain")
         explained = partial(

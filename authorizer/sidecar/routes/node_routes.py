@@ -80,7 +80,6 @@ class NodeRoutes:
         AuthzenConfiguration,
     )
     async def authzen_configuration(self, request: Request) -> Response:
-        """GET: AuthZEN's metadata; the Host header is never repeated."""
         base = public_url(self._node, request)
         return json_response(
             AuthzenConfiguration(
@@ -103,7 +102,6 @@ class NodeRoutes:
         errors=(ErrorCode.CLUSTER_AUTHORIZATION_FAILED,),
     )
     async def state(self, request: Request) -> Response:
-        """GET: the status of the node; with ``meaning=true`` also the digest of its effective permissions."""
         query = decode_query(request.scope["query_string"], StateRequest)
         known = self._meaning(request) if query.meaning else None
         return json_response(node_state(self._node, known))
@@ -120,21 +118,18 @@ class NodeRoutes:
         "GET", "/livez", "Whether the process answers", Liveness, description="It does", not_ready=Liveness
     )
     async def livez(self, _request: Request) -> Response:
-        """GET: liveness; 503 if another event loop of the process hangs."""
         return liveness_response(self._load)
 
     @declare_endpoint(
         "GET", "/readyz", "Whether the node may decide", Readiness, description="It may", not_ready=Readiness
     )
     async def readyz(self, _request: Request) -> Response:
-        """GET: readiness; 503 with the reason if decisions are refused."""
         peers = self._peers
         readiness = node_readiness(self._node.status()) if peers is None else await peers.readiness()
         return json_response(readiness, HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
     @declare_endpoint("GET", "/metrics", "Metrics for Prometheus", str, media_type="text/plain")
     async def metrics(self, _request: Request) -> Response:
-        """GET: for Prometheus."""
         return await self._metrics_text.response()
 
     async def _collected(self) -> Collector:

@@ -32,7 +32,6 @@ class PageToken(msgspec.Struct, array_like=True, frozen=True):
     search: str
 
     def encode(self) -> str:
-        """Encode the token."""
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode("ascii")
 
     @classmethod

@@ -98,7 +98,6 @@ class SearchRoutes:
         errors=STATE_ERRORS,
     )
     async def subject(self, request: Request) -> Response:
-        """POST: the principals of a type that may do an operation on a resource."""
         search = decode_body(await read_json(request), SubjectSearch, request.url.path)
 
         def require(caller: Caller, *, log_if_allowed: bool = False) -> None:
@@ -135,7 +134,6 @@ class SearchRoutes:
         errors=STATE_ERRORS,
     )
     async def resource(self, request: Request) -> Response:
-        """POST: the resources of a type on which a principal may do an operation."""
         search = decode_body(await read_json(request), ResourceSearch, request.url.path)
         principal = self._principal(search.subject)
         state, token, caller = await self._begin(
@@ -187,7 +185,6 @@ class SearchRoutes:
         errors=STATE_ERRORS,
     )
     async def action(self, request: Request) -> Response:
-        """POST: the operations that a principal may do on a resource."""
         search = decode_body(await read_json(request), ActionSearch, request.url.path)
         principal = self._principal(search.subject)
         state, token, caller = await self._begin(

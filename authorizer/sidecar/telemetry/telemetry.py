@@ -64,7 +64,6 @@ class Telemetry:
                 ) from error
 
     def start(self, registry: CollectorRegistry) -> None:
-        """Start sending."""
         if not self._signals:
             return
         resource = _resource(self._worker)

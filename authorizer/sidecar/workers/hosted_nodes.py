@@ -25,9 +25,7 @@ class HostedNodes(Protocol):
     """Provides the nodes of a worker."""
 
     @property
-    def metrics(self) -> CollectorRegistry:
-        """The metrics of all nodes."""
-        ...
+    def metrics(self) -> CollectorRegistry: ...
 
     @property
     def settings(self) -> Mapping[str, Reconfiguration]:
@@ -38,9 +36,7 @@ class HostedNodes(Protocol):
         """The node of a cluster, if there is one."""
         ...
 
-    def readiness(self) -> dict[str, Readiness]:
-        """Readiness of each cluster."""
-        ...
+    def readiness(self) -> dict[str, Readiness]: ...
 
 
 class SingleNode:

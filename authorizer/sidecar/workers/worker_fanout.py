@@ -66,7 +66,6 @@ class WorkerFanout:
         return await self._share_request(READINESS_PATH, self._readiness)
 
     async def metrics(self) -> MergedFamilies:
-        """The merged metrics of all workers."""
         return await self._share_request(METRICS_PATH, self._metrics)
 
     async def _readiness(self) -> dict[str, Readiness]:

@@ -160,7 +160,6 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Size of the batch with its header."""
         return LENGTH_PREFIX_BYTES + self.length
 
     @property

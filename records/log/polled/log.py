@@ -127,7 +127,6 @@ class PolledLog(LogDefaults):
         return True
 
     def freshness(self) -> Freshness:
-        """As MetadataLog."""
         return Freshness(
             age_ms=self._age_ms(),
             refresh_ms=round(self._settings.refresh_s * 1000),

@@ -47,7 +47,6 @@ class ClusterErrors:
         return LogUnreachableError(f"{self._url}: {address}: {why}")
 
     def connection_closed(self, address: Address, doing: str) -> LogUnreachableError:
-        """The server closed the connection."""
         return self.unreachable(
             address, f"the connection was closed while {doing}; if this repeats, {self._keys.security()}"
         )
@@ -57,7 +56,6 @@ class ClusterErrors:
         return self.unreachable(address, f"malformed response ({why}); {self._keys.security()}")
 
     def tls_failed(self, address: Address, why: str) -> LogAuthenticationError:
-        """The TLS handshake failed."""
         return LogAuthenticationError(f"{self._url}: {address}: TLS: {why}; {self._keys.tls_advice(why)}")
 
     def tls_mismatch(self, address: Address, *, has_tls: bool) -> LogAuthenticationError | None:
@@ -196,7 +194,6 @@ class ClusterErrors:
         return LogOutcomeUnknownError(f"{error}; {doing} was carried out, and cannot be seen here yet")
 
     def not_active_controller(self, address: Address, doing: str) -> LogUnreachableError:
-        """The controller is not active."""
         return self.unreachable(address, f"it does not take {doing}, as it is not the active controller")
 
     def read_only(self) -> LogReadOnlyError:

@@ -107,7 +107,6 @@ class QuorumLog(LogDefaults):
 
     @property
     def is_cluster_metadata_log(self) -> bool:
-        """As MetadataLog."""
         return True
 
     @property

@@ -44,7 +44,6 @@ class Replica:
 
     @property
     def fetch_offset(self) -> int:
-        """Offset of the next fetch."""
         return self._batches[-1].end_offset if self._batches else self.position
 
     @property
@@ -54,7 +53,6 @@ class Replica:
 
     @property
     def is_full(self) -> bool:
-        """Whether the buffer is full."""
         return self._buffered_bytes >= BUFFER_BYTES_MAX
 
     @property

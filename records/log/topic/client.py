@@ -96,7 +96,6 @@ class ClientSettings:
         self.user: Final = dict(client)
 
     def admin(self) -> dict[str, Any]:
-        """For the admin client."""
         return self._base
 
     def drainer(self) -> dict[str, Any]:
@@ -120,7 +119,6 @@ class ClientSettings:
         return self._consumer() | {"isolation.level": "read_uncommitted"}
 
     def producer(self, transactional_id: str) -> dict[str, Any]:
-        """For the transactional producer."""
         settings = {"transaction.timeout.ms": TRANSACTION_TIMEOUT_MS, **self._base}
         return settings | {"transactional.id": transactional_id, "enable.idempotence": True, "acks": "all"}
 

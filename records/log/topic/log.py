@@ -171,7 +171,6 @@ class TopicLog(LogDefaults):
         return True
 
     def start_offset(self) -> int:
-        """First offset of the topic."""
         with self._reading:
             self._check_open()
             return self._admin.start()
@@ -232,7 +231,6 @@ class TopicLog(LogDefaults):
 
     @property
     def blocks_readers(self) -> bool:
-        """As MetadataLog."""
         return self._reader.held_back_at is not None
 
     def open_transaction(self) -> str | None:

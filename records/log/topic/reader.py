@@ -416,7 +416,6 @@ class TopicReader:
         return any(each is not None and each < offset for each in offsets)
 
     def close(self) -> None:
-        """Close the consumers."""
         self._close_drainer()
         if self._waker is not None:
             self._waker.close()

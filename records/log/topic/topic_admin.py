@@ -62,7 +62,6 @@ class TopicAdmin:
             self._client = AdminClient(dict(settings))
 
     def cluster_id(self) -> str:
-        """Id of the cluster."""
         found = self._client.describe_cluster(request_timeout=_REQUEST_TIMEOUT_S)
         return str(self._result(found, "asking for the cluster's id").cluster_id)
 
@@ -89,7 +88,6 @@ class TopicAdmin:
         return uuid_from_string(text.replace("+", "-").replace("/", "_"))
 
     def partition_count(self) -> int:
-        """Number of partitions of the topic."""
         return len(self._description().partitions)
 
     def config(self) -> dict[str, str]:

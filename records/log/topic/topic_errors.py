@@ -152,7 +152,6 @@ class TopicErrors:
         return LogUnreachableError(f"{self._where.text}: {doing}: no answer within {timeout_s:g} s{why}")
 
     def no_leader(self, doing: str) -> LogError:
-        """The topic has no leader now."""
         return NoLeaderError(f"{self._where.text}: {doing}: the topic has no leader that can be reached")
 
     @contextmanager

@@ -264,7 +264,6 @@ def _is_same(fetched: FetchedRecords, first: int, last: int, parsed: tuple[bytes
 
 
 def _marker_indexes(records: tuple[LogRecord, ...] | TableRecords) -> Collection[int]:
-    """Indexes of the transaction markers."""
     if isinstance(records, tuple):
         return {index for index, logged in enumerate(records) if type(logged.record) in TRANSACTION_MARKERS}
     return records.marker_indexes()

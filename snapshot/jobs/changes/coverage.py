@@ -58,7 +58,6 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
     @property
     def identity(self) -> LogIdentity:
-        """The log."""
         return LogIdentity(self.cluster_id, uuid_from_string(self.topic_id))
 
     def with_coarse(self, start: int, until: int) -> Coverage:

@@ -70,7 +70,6 @@ class LogPlan:
 
     @property
     def ref(self) -> SnapshotRef:
-        """The snapshot to write."""
         return SnapshotRef(
             cluster_id=self.identity.cluster_id, epoch=self.provenance.epoch, end_offset=self.end
         )

@@ -120,7 +120,6 @@ class StoredState:
         return cls(shards, AclTable.concat([changed for _, changed in found if len(changed)]), stored)
 
     def rows(self) -> AclTable:
-        """All ACLs."""
         return AclTable.concat([self._stored_rows(self._is_current), self._changed])
 
     def rows_with_heads(self, heads: Heads) -> AclColumns:

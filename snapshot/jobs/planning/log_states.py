@@ -88,7 +88,6 @@ class LogStates:
         self._intact_parts: tuple[SnapshotPart, ...] = ()
 
     def close(self) -> None:
-        """Close the log."""
         log, self._log = self._log, None
         if log is not None:
             log.close()
@@ -281,7 +280,6 @@ def _is_continued(log: MetadataLog, offset: int) -> bool:
 
 
 def _record_time_ms(log: MetadataLog, offset: int, below: int) -> int | None:
-    """The time of the first record with an offset in [offset, below)."""
     if offset < below:
         with suppress(DecodeError, LogError):
             for batch in log.read(offset, max_bytes=_ONE_BATCH_BYTES):

@@ -45,7 +45,6 @@ class Jar:
 
     @property
     def file(self) -> str:
-        """Its file name."""
         return self.path.rpartition("/")[2]
 
 

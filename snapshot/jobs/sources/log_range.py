@@ -45,7 +45,6 @@ class LogRange(msgspec.Struct, frozen=True):
     position_hint: BatchPosition | None = None
 
     def to_row(self) -> pa.RecordBatch:
-        """The SOURCE row for the range."""
         row = {
             "cluster_id": self.cluster_id,
             "topic_id": self.topic_id,

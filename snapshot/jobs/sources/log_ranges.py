@@ -51,7 +51,6 @@ class LogRanges:
     """
 
     def __init__(self, url: str, identity: LogIdentity | None, client: Mapping[str, str]) -> None:
-        """Open the log."""
         self._log = open_ranged(url, identity, client)
         self._url = url
         self.identity = self._log.identity

@@ -42,7 +42,6 @@ class Acl(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
     @classmethod
     def of(cls, record: AccessControlEntryRecord) -> Acl:
-        """The ACL of a record."""
         return Acl(uuid_to_string(record.id), *content_texts(record.content))
 
     def record(self) -> AccessControlEntryRecord:
@@ -72,7 +71,6 @@ class AppliedAcl(Acl, frozen=True, rename="camel", gc=False):
 
     @classmethod
     def of_row(cls, acl: AppliedAclRow) -> Self:
-        """The ACL of a row."""
         record = acl.record
         return cls(uuid_to_string(record.id), *content_texts(record.content), acl.offset, acl.timestamp_ms)
 
@@ -104,11 +102,9 @@ class ItemError(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, error: ApiError) -> Self:
-        """The item of an error."""
         return cls(error.kafka_name, error.code_name, str(error))
 
     def value(self) -> ApiError:
-        """The error."""
         return api_error(self.name, self.message)
 
 
@@ -125,7 +121,6 @@ class CreationResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, result: AclCreateResult) -> Self:
-        """The answer for a result."""
         if result.exception is not None:
             return cls(error=ItemError.of(result.exception))
         return cls(False) if result.record is None else cls(True, Acl.of(result.record))
@@ -147,7 +142,6 @@ class DeletionResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, result: AclDeleteResult) -> Self:
-        """The answer for a result."""
         if result.exception is not None:
             return cls(error=ItemError.of(result.exception))
         return cls([*map(Acl.of, result.removed)])
@@ -193,7 +187,6 @@ class DeletionResults(StateAnswer, frozen=True):
 
     @classmethod
     def of(cls, results: Iterable[AclDeleteResult], end_offset: int) -> Self:
-        """As ``CreationResults.of``."""
         return cls(end_offset, end_offset, [*map(DeletionResult.of, results)])
 
 

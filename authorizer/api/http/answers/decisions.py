@@ -103,7 +103,6 @@ class KafkaRelease(msgspec.Struct, frozen=True, rename="camel"):
 
     @classmethod
     def of(cls, version: VersionInForce) -> KafkaRelease:
-        """The answer for a version."""
         return cls(
             None if version.version is None else version.version.value,
             version.source,

@@ -38,7 +38,6 @@ class Retention:
         return rows.join(last, ["cluster_id", *KIND]).where("offset < `max(offset)`").drop("max(offset)")
 
     def delete(self, table: Table) -> None:
-        """Delete them."""
         name = f"delta.`{table_path(self._output, table)}`"
         if table is not ACL_COUNTS:
             statement = f"DELETE FROM {name} WHERE {self._condition(table)}"  # noqa: S608 - literals are quoted

@@ -29,7 +29,6 @@ class Table(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
 
