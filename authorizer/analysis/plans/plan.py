@@ -221,7 +221,8 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 class PlanApplication(AclPlan, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A plan with options: the body of a request.
 
-    ``max_removed_percent``: the largest share of the ACLs that it may remove; None: as configured.
+    Attributes:
+        max_removed_percent: the largest share of the ACLs that it may remove; None: as configured.
     """
 
     max_removed_percent: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
