@@ -48,3 +48,6 @@ __all__ = [
     "SidecarUnreachedError",
     "calls",
 ]
+
+#: Earlier name, until the next minor release.
+Question = AuthorizationRequest

@@ -11,6 +11,7 @@ from authorizer.client import (
     CacheSettings,
     Decision,
     KafkaPrincipal,
+    Question,
     ResourceType,
 )
 from authorizer.client.cache import DecisionCache
@@ -172,6 +173,10 @@ def test_the_oldest_decisions_are_evicted(cache: DecisionCache) -> None:
     for question in questions:
         cache_decision(cache, question)
     assert [cache.get(question) is None for question in questions] == [True, False, False, False]
+
+
+def test_the_earlier_name_of_a_request_still_works() -> None:
+    assert Question is AuthorizationRequest
 
 
 @pytest.mark.parametrize("settings", [{"max_age_s": 0}, {"max_age_s": 1, "entries_max": 0}])
