@@ -147,9 +147,9 @@ def test_what_was_granted_and_revoked_again_equals_the_library(
     page: Page, url: str, client: httpx.Client
 ) -> None:
     page.goto(f"{url}/#view=compare&since=0")
-    within = page.get_by_role("region", name="Within the period")
+    section = page.get_by_role("region", name="Within the period")
     # A DENY of what nothing allowed gave no request another answer.
-    line = within.locator("li")
+    line = section.locator("li")
     expect(line).to_have_count(1)
     expect(line).to_contain_text("granted and revoked again User:payments.svc0")
     expect(line).to_contain_text(f"since offset {MANY}, 2026-02-01")
@@ -169,14 +169,14 @@ def test_what_was_granted_and_revoked_again_equals_the_library(
         ("2026-02-01T00:00:00.000Z", "2026-04-01T00:00:00.000Z")
     ]
     page.get_by_label("Principals with").fill("batch")
-    expect(within).to_contain_text("No class of requests had another answer in between only.")
+    expect(section).to_contain_text("No class of requests had another answer in between only.")
     page.get_by_label("Principals with").fill("")
-    within.get_by_role("button", name="check at its begin").click()
+    section.get_by_role("button", name="check at its begin").click()
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
     page.go_back()
     # Within a shorter period it was only revoked.
     page.goto(f"{url}/#view=compare&since={MANY}")
-    expect(within).to_contain_text("No class of requests had another answer in between only.")
+    expect(section).to_contain_text("No class of requests had another answer in between only.")
 
 
 def test_pasted_changes_have_pages(page: Page, url: str) -> None:
