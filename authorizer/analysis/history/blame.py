@@ -36,6 +36,8 @@ from snapshot.metadata_image import MetadataImage
 from snapshot.restore import restore_image
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from authorizer.api.authorizer_api import Action, RequestContext
@@ -297,6 +299,53 @@ class DecisionTracker:
         if was is None or version is None or was.releases == version.releases:
             return None
         return NewRelease(logged.offset, logged.timestamp_ms, version.label, was.label)
+
+
+class RequestsTracker:
+    """The decisions on several requests with the same settings as records of a history are applied.
+
+    Attributes:
+        allowed: for each subject, whether it is allowed after the last step.
+    """
+
+    def __init__(
+        self, subjects: Sequence[RequestSubject], settings: AuthorizerSettings, index: AclIndex
+    ) -> None:
+        """Start from an index that has the related ACLs in force."""
+        self._subjects = subjects
+        self._settings = settings
+        self._index = index
+        state = self._state()
+        self.allowed = [self._decide(state, each) for each in subjects]
+
+    def apply(self, records: Iterable[LogRecord], affected: Collection[int]) -> list[int]:
+        """Apply records that become visible together; return the subjects with another decision.
+
+        ``affected``: numbers of the subjects to which a changed ACL is related, before or after.
+        """
+        delta = AclsDelta(self._index.image)
+        for logged in records:
+            delta.replay(logged)
+        image = delta.apply(NOWHERE)
+        if self._settings.version_for(image) == self._settings.version_for(self._index.image):
+            self._index = self._index.with_delta(delta, image)
+        else:
+            self._index, affected = self._settings.index(image), range(len(self._subjects))
+        state = self._state()
+        changed = []
+        for number in affected:
+            is_allowed = self._decide(state, self._subjects[number])
+            if is_allowed is not self.allowed[number]:
+                self.allowed[number] = is_allowed
+                changed.append(number)
+        return changed
+
+    def _state(self) -> AuthorizerState:
+        return AuthorizerState(self._index, self._settings, is_ready=True, not_ready_reason="")
+
+    @staticmethod
+    def _decide(state: AuthorizerState, subject: RequestSubject) -> bool:
+        return decide(state, subject.context, subject.action).is_allowed
 
 
 def _put(

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Principals of a row beyond which it is not answered: for any operation, and for each one.
 _PRINCIPALS_MAXIMUM: Final = 1_000, 100
-# Classes whose changes are selected together.
-_BATCH: Final = 200
 
 
 class AllowedAnswer(NamedTuple):
@@ -160,9 +158,7 @@ def _lines(
             if each.matrix is matrix
             for pair in zip(each.classes, listed, strict=True)
         ]
-        for first in range(0, len(of_type), _BATCH):
-            batch = of_type[first : first + _BATCH]
-            found = ages.since([requests for requests, _ in batch], state.settings)
-            for (_, line), since in zip(batch, found, strict=True):
-                line["since"] = since
+        found = ages.since([requests for requests, _ in of_type], state.settings)
+        for (_, line), since in zip(of_type, found, strict=True):
+            line["since"] = since
     return lines

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _ACLS_MAXIMUM: Final = {"html": 200_000, "print": 20_000, "pdf": 20_000}
 _LINES_MAXIMUM: Final = {"html": 2_000, "print": 20_000, "pdf": 20_000}
 #: Of the classes of who may.
-_ALLOWED_MAXIMUM: Final = {"html": 5_000}
+_ALLOWED_MAXIMUM: Final = {"html": 10_000}
 _STDOUT: Final = Path("-")
 _WRITTEN: Final = {"html": "HTML", "print": "HTML", "pdf": "PDF", "csv": "CSV", "json": "JSON"}
 
@@ -100,7 +100,7 @@ def report_command(
     limit. Restrict the report with --principal, or with the flag of a resource.
 
     The page also has who may, and since when (from a log), for the names and prefixes of its matrix, the
-    widest first, up to 5,000 lines; it says for how many of them.
+    widest first, up to 10,000 lines; it says for how many of them.
 
     \b
     JSON has one object on a line, in this order:

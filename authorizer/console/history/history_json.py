@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.history.blame import RequestSubject
     from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.engine.decisions.state import AuthorizerState
-    from records.columns.acl_table import AclTable, AppliedAcl
+    from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
     from snapshot.metadata_image import MetadataImage
 
@@ -62,15 +62,10 @@ def _kind(change: Change) -> str:
     return "added" if change.before is None else "replaced"
 
 
-def decision_history_json(
-    subject: RequestSubject, states: Sequence[HistoryState], initial: AclTable | None = None
-) -> dict[str, Any]:
-    """Return the first known decision, and each later change of it.
-
-    ``initial``: the ACLs of the first state, or only the related ones; None: those of its image.
-    """
+def decision_history_json(subject: RequestSubject, states: Sequence[HistoryState]) -> dict[str, Any]:
+    """Return the first known decision, and each later change of it."""
     first = max((index for index, each in enumerate(states) if each.changes is None), default=0)
-    history = AnswerHistory(_StoredStateSource(subject, states[first:], initial), subject)
+    history = AnswerHistory(_StoredStateSource(subject, states[first:]), subject)
     first_answer = history.answer.holds
     changes = [
         {
@@ -95,19 +90,17 @@ class _StateStep(NamedTuple):
 class _StoredStateSource:
     """History source of states in memory; the changes of all but the first one are known."""
 
-    def __init__(
-        self, subject: RequestSubject, states: Sequence[HistoryState], initial: AclTable | None
-    ) -> None:
+    def __init__(self, subject: RequestSubject, states: Sequence[HistoryState]) -> None:
         self._subject = subject
         self._states = states
-        self._initial = states[0].image.merged().columns if initial is None else initial
 
     @property
     def metadata(self) -> MetadataImage:
         return self._states[0].image.metadata
 
     def initial_acls(self) -> Sequence[AppliedAcl]:
-        return self._initial.acls(np.flatnonzero(self._subject.rows(self._initial)))
+        initial = self._states[0].image.merged().columns
+        return initial.acls(np.flatnonzero(self._subject.rows(initial)))
 
     def steps(self, ids: Iterable[Uuid]) -> Iterator[_StateStep]:
         seen = set(ids)

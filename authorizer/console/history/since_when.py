@@ -1,7 +1,7 @@
 """Since when requests have their answer, for a page of requests at a time.
 
-A list of principals needs one column for many requests. The changes are grouped by principal once, so that a
-request reads only the changes of its principal and of ``User:*``.
+A list of principals needs one column for many requests. So one pass over the changes of their principals and
+of ``User:*`` follows them together, and decides after each change only the requests that it may concern.
 """
 
 from __future__ import annotations
@@ -9,32 +9,36 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from functools import cache
 from heapq import merge
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from authorizer.analysis.history.blame import RequestSubject
+from authorizer.analysis.history.blame import RequestsTracker, RequestSubject
 from authorizer.analysis.permissions.related_acls import related_to
 from authorizer.analysis.permissions.witness import decision_arguments
-from authorizer.console.history.history_json import decision_history_json
+from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
+from records.acl import WILDCARD
+from records.entries import RemoveAccessControlEntryRecord
+from records.ids import Uuid
+from records.log_batch import LogRecord
 from records.principal import WILDCARD_PRINCIPAL
+from snapshot.image import NOWHERE
+from snapshot.restore import restore_image
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from authorizer.analysis.permissions.request_class import RequestClass
-    from authorizer.analysis.permissions.witness import Witness
     from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.engine.decisions.state import AuthorizerSettings
-    from records.acl import AclOperation, ResourceType
-    from records.columns.acl_table import AclTable
+    from authorizer.engine.index.acl_index import AclIndex
+    from records.acl import ResourceType
+    from records.columns.acl_table import AppliedAcl
+    from records.entries import AccessControlEntryRecord
 
-# Maximum number of cached answers.
-_KNOWN_MAXIMUM: Final = 20_000
+# Number of requests in one pass if time is limited.
+_LIMITED: Final = 10
 
 
 class AnswerAges:
@@ -45,7 +49,6 @@ class AnswerAges:
         first = max((index for index, each in enumerate(states) if each.changes is None), default=0)
         self._states = states[first:]
         self._resource_type = resource_type
-        self._known: dict[tuple[object, ...], dict[str, Any]] = {}
         # By number, the states with changed brokers.
         self._brokers = [(index, None) for index, each in enumerate(self._states) if index and each.brokers]
         self._changes: defaultdict[str, list[tuple[int, Change]]] = defaultdict(list)
@@ -75,64 +78,101 @@ class AnswerAges:
         # With allow.everyone the ACLs of any principal matter.
         principals = None if settings.allow_everyone else {each.principal for each in witnesses}
         names = {self._resource_type: {(each.name, True) for each in witnesses}}
-        initial = related_to(self._states[0].image.merged().columns, names, principals)
-        states_of = cache(self._states_of)
-        for each in requests:
-            if time.monotonic() > deadline_s:
-                yield None
-                continue
-            related = states_of(None if principals is None else each.witness.principal)
-            ends = [self._since(each.witness, one, settings, related, initial) for one in each.operations]
-            yield max(ends, key=lambda end: (end["known"], end["end_offset"]))
+        first = self._states[0].image
+        related = related_to(first.merged().columns, names, principals)
+        index = settings.index(restore_image([related], provenance=NOWHERE, metadata=first.metadata))
+        size = len(requests) if limit_s is None else _LIMITED
+        unanswered = iter(requests)
+        while part := list(islice(unanswered, size)):
+            is_late = time.monotonic() > deadline_s
+            yield from [None] * len(part) if is_late else self._since(part, settings, index)
 
     def _since(
-        self,
-        witness: Witness,
-        operation: AclOperation,
-        settings: AuthorizerSettings,
-        related: Sequence[HistoryState],
-        initial: AclTable,
-    ) -> dict[str, Any]:
-        arguments = decision_arguments(
-            witness.principal, witness.host, operation, witness.resource_type, witness.name
-        )
-        subject = RequestSubject(*arguments, settings)
-        # Requests for two names that the same ACLs cover always had the same answer.
-        key = (
-            *(witness.principal, witness.host, operation, settings),
-            tuple(initial.id_of(row) for row in np.flatnonzero(subject.rows(initial)).tolist()),
-            tuple(
-                (state.end_offset, after.record.id)
-                for state in related
-                for _, after, _ in state.changes or ()
-                if after is not None and subject.is_related(after.record)
-            ),
-        )
-        if key not in self._known:
-            if len(self._known) >= _KNOWN_MAXIMUM:
-                self._known.clear()
-            self._known[key] = self._last_change(subject, related, initial)
-        return self._known[key]
-
-    def _last_change(
-        self, subject: RequestSubject, related: Sequence[HistoryState], initial: AclTable
-    ) -> dict[str, Any]:
-        turns = decision_history_json(subject, related, initial)["turns"]
-        if turns:
-            last = turns[-1]
-            return {"known": True, "end_offset": last["end_offset"], "timestamp": last["timestamp"]}
-        first = self._states[0]
-        return {"known": False, "end_offset": first.end_offset, "timestamp": first.timestamp_ms}
-
-    def _states_of(self, principal: str | None) -> list[HistoryState]:
-        """The first state, and those with changed ACLs of a principal (None: any): only these changes."""
-        groups = self._changes if principal is None else {principal, WILDCARD_PRINCIPAL}
-        found = merge(self._brokers, *(self._changes.get(each, ()) for each in groups), key=itemgetter(0))
-        first = self._states[0]._replace(changes=(), brokers=())
-        return [
-            first,
-            *(
-                self._states[index]._replace(changes=tuple(each for _, each in group if each is not None))
-                for index, group in groupby(found, itemgetter(0))
-            ),
+        self, requests: Sequence[RequestClass], settings: AuthorizerSettings, index: AclIndex
+    ) -> Iterator[dict[str, Any]]:
+        subjects = [
+            RequestSubject(
+                *decision_arguments(
+                    each.witness.principal,
+                    each.witness.host,
+                    operation,
+                    each.witness.resource_type,
+                    each.witness.name,
+                ),
+                settings,
+            )
+            for each in requests
+            for operation in each.operations
         ]
+        first = self._states[0]
+        since = [{"known": False, "end_offset": first.end_offset, "timestamp": first.timestamp_ms}] * len(
+            subjects
+        )
+        tracker, related = RequestsTracker(subjects, settings, index), _RelatedSubjects(subjects, settings)
+        principals = None if settings.allow_everyone else {each.witness.principal for each in requests}
+        for state in self._states_of(principals):
+            affected: set[int] = set()
+            records: list[LogRecord] = list(state.brokers)
+            for before, after, _ in state.changes or ():
+                concerned = {
+                    number for acl in (before, after) if acl is not None for number in related.to(acl.record)
+                }
+                if concerned:
+                    affected |= concerned
+                    records.append(_record_of(before, after, state))
+            if not records:
+                continue
+            for number in tracker.apply(records, sorted(affected)):
+                since[number] = {
+                    "known": True,
+                    "end_offset": state.end_offset,
+                    "timestamp": state.timestamp_ms,
+                }
+        found = iter(since)
+        for each in requests:
+            ends = list(islice(found, len(each.operations)))
+            yield max(ends, key=lambda end: (end["known"], end["end_offset"]))
+
+    def _states_of(self, principals: Collection[str] | None) -> Iterator[HistoryState]:
+        """The states with changed ACLs of some principals (None: any): only these changes, each once."""
+        groups = self._changes if principals is None else {*principals, WILDCARD_PRINCIPAL}
+        found = merge(self._brokers, *(self._changes.get(each, ()) for each in groups), key=itemgetter(0))
+        for index, group in groupby(found, itemgetter(0)):
+            changes = {id(each): each for _, each in group if each is not None}
+            yield self._states[index]._replace(changes=tuple(changes.values()))
+
+
+def _record_of(before: AppliedAcl | None, after: AppliedAcl | None, state: HistoryState) -> LogRecord:
+    """The record that makes a change."""
+    if after is not None:
+        return LogRecord(state.end_offset - 1, after.timestamp_ms, after.record)
+    acl_id = b"" if before is None else before.record.id
+    return LogRecord(state.end_offset - 1, state.timestamp_ms, RemoveAccessControlEntryRecord(Uuid(acl_id)))
+
+
+class _RelatedSubjects:
+    """The requests to which an ACL is related, by principal and name."""
+
+    def __init__(self, subjects: Sequence[RequestSubject], settings: AuthorizerSettings) -> None:
+        self._subjects = subjects
+        self._of_any = settings.allow_everyone
+        self._numbers: defaultdict[str, defaultdict[str, list[int]]]
+        self._numbers = defaultdict(lambda: defaultdict(list))
+        for number, each in enumerate(subjects):
+            name = each.action.resource_pattern.name
+            for principal in (str(each.context.principal), WILDCARD_PRINCIPAL):
+                self._numbers[principal][name].append(number)
+
+    def to(self, record: AccessControlEntryRecord) -> Iterator[int]:
+        """Yield the numbers of the requests, of which some may be repeated."""
+        principal = WILDCARD_PRINCIPAL if self._of_any else record.principal
+        if principal not in self._numbers:
+            return
+        by_name = self._numbers[principal]
+        name, is_literal = record.resource_name, record.pattern_type == LITERAL_PATTERN
+        if is_literal and name != WILDCARD:
+            names = [name] if name in by_name else []
+        else:
+            names = [each for each in by_name if is_literal or each.startswith(name)]
+        for each in names:
+            yield from (n for n in by_name[each] if self._subjects[n].is_related(record))
