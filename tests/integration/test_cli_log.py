@@ -248,6 +248,36 @@ def test_verify_reports_a_log_that_differs(tmp_path: Path) -> None:
     assert equal_before.exit_code == 0
 
 
+def test_verify_takes_what_names_an_offset(tmp_path: Path) -> None:
+    """LOG@OFFSET and a checkpoint; another --at-offset beside them is refused."""
+    log = tmp_path / "log"
+    aclog("log", "append", "--log", log, "--create", stdin="".join(map(acl_line, range(3))))
+    aclog("snapshot", "export", "--log", log, "--format", "checkpoint", "--output", tmp_path)
+    aclog("log", "append", "--log", log, stdin=acl_line(3))
+    (checkpoint,) = tmp_path.glob("*.checkpoint")
+    for other, end in ((f"{log}@1", 2), (checkpoint, 3)):
+        done = aclog("log", "verify", "--log", log, "--with", other, "--json")
+        comparison = json.loads(done.stdout)["comparison"]
+        assert (done.exit_code, comparison["equal"], comparison["endOffset"]) == (0, True, end)
+        refused = aclog("log", "verify", "--log", log, "--with", other, "--at-offset", 0)
+        assert (refused.exit_code, "--at-offset cannot be used with" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [("acls.txt", "aclog diff --log LOG acls.txt"), ("nowhere", "--with nowhere: that is not a log, ")],
+)
+def test_verify_refuses_what_has_no_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str, message: str
+) -> None:
+    """A file of ACLs has no ids of records: another command compares it."""
+    monkeypatch.chdir(tmp_path)
+    aclog("log", "append", "--log", "LOG", "--create", stdin=acl_line(0))
+    Path("acls.txt").touch()
+    done = aclog("log", "verify", "--log", "LOG", "--with", other)
+    assert (done.exit_code, message in " ".join(done.stderr.split())) == (2, True)
+
+
 def test_verify_compares_two_replicas_at_their_last_common_offset(tmp_path: Path) -> None:
     """A replica that is behind is compared where it stands."""
     longer = tmp_path / "ahead"

@@ -444,11 +444,18 @@ def test_missing_request_lines_are_reported_before_java_is_looked_for(location: 
 
 @pytest.mark.usefixtures("no_java")
 def test_missing_acls_of_a_review_are_reported_before_java_is_looked_for(tmp_path: Path) -> None:
-    """The log whose ACLs are reviewed does not exist."""
+    """The log whose ACLs are reviewed does not exist, no node answers, and two sources are refused."""
     (tmp_path / "lines.log").touch()
-    done = aclog("spark", "review", "--requests", tmp_path / "lines.log", "--log", tmp_path / "nowhere")
+    command = ("spark", "review", "--requests", tmp_path / "lines.log")
+    done = aclog(*command, "--log", tmp_path / "nowhere")
     assert done.exit_code == ExitCode.USAGE, done.output
     assert f"`{tmp_path / 'nowhere'}` is not a log" in done.stderr
+    done = aclog(*command, "--sidecar", f"unix:{tmp_path / 'aclog.sock'}")
+    assert done.exit_code == ExitCode.NOT_READY, done.output
+    assert f"unix:{tmp_path / 'aclog.sock'}" in done.stderr
+    done = aclog(*command, "--sidecar", "http://127.0.0.1:9", "--acls", "acls.txt")
+    assert done.exit_code == ExitCode.USAGE, done.output
+    assert "each names a source of ACLs" in done.stderr
 
 
 def job_writing_to(command: str, output: object) -> list[object]:

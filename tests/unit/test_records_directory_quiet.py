@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
@@ -107,3 +108,26 @@ def test_a_reader_of_an_idle_log_lists_it_rarely_and_finds_each_change(
             wait_until(is_quiet)
             (directory / "other").touch()
             assert not is_quiet()
+
+
+def test_checks_get_rarer_until_there_is_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of a second apart after a third of a second, a fifth after ten, and close after a record."""
+    with DirectoryLog.open(tmp_path / "log", mode="create") as writer:
+        writer.append(acls(0, 1))
+    pauses_s: list[float] = []
+    with DirectoryLog.open(tmp_path / "log") as log:
+
+        def pause(pause_s: float) -> None:
+            pauses_s.append(pause_s)
+            log._is_closed = len(pauses_s) == 100
+
+        monkeypatch.setattr(log._changed, "wait", pause)
+        assert not log.wait(1, 600)
+    after_s = dict(zip(itertools.accumulate(pauses_s), pauses_s, strict=True))
+    assert pauses_s[0] == 0.002
+    assert 0.1 <= next(pause_s for at_s, pause_s in after_s.items() if at_s > 0.4) < 0.12
+    assert next(pause_s for at_s, pause_s in after_s.items() if at_s > 11) == max(pauses_s) == 0.2
+    with DirectoryLog.open(tmp_path / "log") as log:
+        log._poll_s = 0.2
+        assert log.wait(0, 0)
+        assert log._poll_s == 0.002

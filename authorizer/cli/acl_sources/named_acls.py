@@ -53,7 +53,7 @@ class NamedAcls:
 
     def load(self) -> AclSet:
         name, workspace = self.name, self.workspace
-        source, at = _split(name)
+        source, at = split_offset(name)
         if self.is_node or is_node(name):
             return _of_node(name, workspace)
         if is_log(source):
@@ -75,7 +75,7 @@ class NamedAcls:
         raise click.UsageError(f"`{name}` is not a log, snapshot store, node, cluster or file. {_SEE}")
 
 
-def _split(name: str) -> tuple[str, int | None]:
+def split_offset(name: str) -> tuple[str, int | None]:
     """Split ``LOG@OFFSET``; an existing file may have an @ in its name."""
     source, separator, offset = name.rpartition("@")
     if separator and offset.isascii() and offset.isdigit() and not Path(name.removeprefix("file:")).exists():
@@ -128,7 +128,7 @@ def _of_store(name: str, url: str, end_offset: int | None, cluster_id: str | Non
 def _of_node(url: str, workspace: Workspace) -> AclSet:
     from authorizer.cli.acl_sources.node_acls import NodeAcls
 
-    address, at = _split(url)
+    address, at = split_offset(url)
     if at is not None:
         raise Failure(f"{url}: a node has only its newest state; remove @{at}", ExitCode.USAGE)
     with Waiting(f"asking {shown(url)}"):

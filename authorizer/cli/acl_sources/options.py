@@ -33,13 +33,17 @@ BROKERS_OF_A_DIRECTORY: Final = ("--log", "--bootstrap-server")
 
 
 def source_options(
-    *, no_sidecar: str | None = None, no_acls: str | None = None
+    *,
+    no_sidecar: str | None = None,
+    no_acls: str | None = None,
+    acls: Callable[[Any], Any] | None = None,
 ) -> Callable[[_Command], _Command]:
     """The options that name a source of ACLs: the same in every command.
 
     Args:
         no_sidecar: why the command cannot read a node, and what it can read; None if it can.
         no_acls: the same for any set of ACLs.
+        acls: the option --acls of a command that takes several sets.
     """
     return shared(
         log_option,
@@ -52,7 +56,8 @@ def source_options(
             "log's directory.",
             no_sidecar,
         ),
-        _source_option(
+        acls
+        or _source_option(
             "--acls",
             "SET",
             "Instead of --log any set of ACLs that `aclog diff` takes: LOG@OFFSET, a snapshot store, a "

@@ -7,14 +7,18 @@ the state at a node's offset is unknown, the node is polled until its offset has
 
 from __future__ import annotations
 
+import shlex
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
 
+from authorizer.cli.acl_sources.named_acls import split_offset
 from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.invocation import log_words
 from authorizer.cli.rendering.acls import LABEL, Differences
 from authorizer.cli.rendering.output import Waiting, answer, note, shown
 from authorizer.cli.rendering.terminal import bad, good
@@ -28,6 +32,7 @@ from replay.load_image import load_image
 from replay.snapshot_source import StoredSnapshots
 from snapshot.digest import digest_to_string
 from snapshot.errors import SnapshotMissingError
+from snapshot.files.kraft_checkpoint import read_checkpoint
 from snapshot.image import AclsImage
 
 if TYPE_CHECKING:
@@ -109,12 +114,12 @@ def compare(
     at_offset: int | None,
     client: Mapping[str, str],
 ) -> Comparison:
-    """Compare a log with what ``other`` names: ``http://...`` of a node, a log, or a snapshot store.
+    """Compare a log with what ``other`` names: a node, a log, LOG@OFFSET, a snapshot store or a checkpoint.
 
     ``at_offset``: compare the states after this record; None for the last offset that both have.
 
     Raises:
-        click.UsageError: ``at_offset`` is given for a node.
+        click.UsageError: ``at_offset`` is given with a node or what names an offset; ``other`` is none of these.
         OffsetUnavailableError: the state at ``at_offset`` is unknown.
         SnapshotMissingError: the store has no snapshot to compare with, or no other one to start from.
         Failure: the node cannot be reached, or its state cannot be compared.
@@ -125,10 +130,33 @@ def compare(
                 "--at-offset cannot be used with a node: its state is known only at its current offset"
             )
         return _with_node(log, sources, other)
+    source, named_offset = split_offset(other)
+    if is_log(source):
+        if named_offset is not None:
+            _refuse_offset(other, at_offset)
+            at_offset = named_offset
+        with closing(open_log(source, mode="read", client=client)) as other_log:
+            return _with_log(log, other_log, sources, other, at_offset)
     if _is_store(other):
         return _with_store(log, sources, other, at_offset)
-    with closing(open_log(other, mode="read", client=client)) as other_log:
-        return _with_log(log, other_log, sources, other, at_offset)
+    path = Path(other.removeprefix("file:"))
+    if path.suffix == ".checkpoint" and path.is_file():
+        _refuse_offset(other, at_offset)
+        image = read_checkpoint(path)
+        return Comparison.of(other, _state_at(log, sources, image.provenance.end_offset), image)
+    if other == "-" or path.is_file():
+        raise click.UsageError(
+            f"--with {other}: a file of ACLs has no state of a log. Compare their permissions: aclog diff "
+            f"{shlex.join(log_words())} {shlex.quote(other)}"
+        )
+    raise click.UsageError(
+        f"--with {other}: that is not a log, LOG@OFFSET, checkpoint, snapshot store or node"
+    )
+
+
+def _refuse_offset(other: str, at_offset: int | None) -> None:
+    if at_offset is not None:
+        raise click.UsageError(f"--at-offset cannot be used with {other}, which has an offset")
 
 
 def stores_among(urls: Sequence[str]) -> list[SnapshotSource]:
@@ -137,7 +165,8 @@ def stores_among(urls: Sequence[str]) -> list[SnapshotSource]:
 
 
 def _is_store(other: str) -> bool:
-    return not is_node(other) and not is_log(other)
+    is_there = "://" in other or Path(other.removeprefix("file:")).is_dir()
+    return is_there and not is_node(other) and not is_log(split_offset(other)[0])
 
 
 def _store(url: str) -> SnapshotStore:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.cli.acl_sources.options import acl_source, source_options
 from authorizer.cli.acl_sources.plan_file import note_next_steps
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.options import completes, config_option, json_option, log_option, progress_option
+from authorizer.cli.options import completes, config_option, json_option, progress_option
 from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import note, shown
 from authorizer.cli.reviews.options import (
@@ -22,7 +23,6 @@ from authorizer.cli.reviews.options import (
     window_of,
     window_options,
 )
-from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.spark.job import note_start, spark_session_of
 from authorizer.cli.spark.locations import require_files
 from authorizer.cli.spark.options import SparkFlags, spark_options
@@ -81,14 +81,15 @@ if TYPE_CHECKING:
     help="Of a fleet: a regular expression whose group is the cluster, in the URL of a file: 'logs/(.+?)/'.",
 )
 @window_options
-@log_option
-@click.option(
-    "--acls",
-    "sources",
-    metavar="SET|CLUSTER=SET",
-    multiple=True,
-    help="Instead of --log any set of ACLs that `aclog diff` takes. Of a fleet: that of a cluster, "
-    "repeatable; or a snapshot store that has those of all.",
+@source_options(
+    acls=click.option(
+        "--acls",
+        "sources",
+        metavar="SET|CLUSTER=SET",
+        multiple=True,
+        help="Instead of --log any set of ACLs that `aclog diff` takes. Of a fleet: that of a cluster, "
+        "repeatable; or a snapshot store that has those of all.",
+    )
 )
 @click.option(
     "--changes",
@@ -104,7 +105,6 @@ if TYPE_CHECKING:
     help=f"{DISTINCT_HELP.format('them')} A file, or a directory as of --changes.",
 )
 @limit_option
-@credentials_options
 @config_option
 @spark_options
 @json_option
@@ -226,14 +226,14 @@ class Sets:
 
     @classmethod
     def of_one(cls, sources: tuple[str, ...]) -> Sets:
-        """The set of --acls or --log."""
+        """The set of --acls, --log or --sidecar."""
         from authorizer.cli.acl_sources.named_acls import NamedAcls
 
         if len(sources) > 1:
             raise click.UsageError("several --acls need --cluster-column or --cluster-pattern")
         workspace = Workspace.given()
-        name = sources[0] if sources else workspace.log_url
-        return cls._of(workspace, {}, NamedAcls(name, workspace).load())
+        source = NamedAcls(sources[0], workspace) if sources else acl_source(workspace)
+        return cls._of(workspace, {}, source.load())
 
     @classmethod
     def of_fleet(cls, sources: tuple[str, ...]) -> Sets:

@@ -54,10 +54,13 @@ Mode = Literal["read", "write", "create"]
 
 SCHEME: Final = "file:"
 
-# Interval of checks of another process's log: it grows while there are no new records.
+# Interval of checks of another process's log: it grows while there are no new records, quickly to 0.1 s, and
+# to its maximum within ten seconds.
 _POLL_MIN_S: Final = 0.002
-_POLL_MAX_S: Final = 0.1
+_POLL_SLOWLY_FROM_S: Final = 0.1
+_POLL_MAX_S: Final = 0.2
 _POLL_GROWTH: Final = 1.5
+_POLL_SLOW_GROWTH: Final = 1.01
 
 # Another process may roll, delete or truncate a file between listing and reading: an error counts if the last
 # of these attempts has it.
@@ -244,7 +247,7 @@ class DirectoryLog(LogDefaults):
         """Block until there are records at ``offset``, or the log was truncated there.
 
         False on timeout or close. Appends of this object end the wait immediately. The log of another process
-        is checked every 2 to 100 ms. Raises as ``high_watermark``.
+        is checked every 2 to 200 ms. Raises as ``high_watermark``.
         """
         deadline_s = time.monotonic() + timeout_s
         while not self._has_news(offset):
@@ -254,7 +257,8 @@ class DirectoryLog(LogDefaults):
                     return False
                 if self._writer is None:
                     self._changed.wait(min(left_s, self._poll_s))
-                    self._poll_s = min(self._poll_s * _POLL_GROWTH, _POLL_MAX_S)
+                    growth = _POLL_GROWTH if self._poll_s < _POLL_SLOWLY_FROM_S else _POLL_SLOW_GROWTH
+                    self._poll_s = min(self._poll_s * growth, _POLL_MAX_S)
                 elif self._writer.end_offset <= offset:
                     self._changed.wait(left_s)
         self._poll_s = _POLL_MIN_S
