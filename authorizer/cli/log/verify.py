@@ -55,7 +55,8 @@ _SCANS_MAX: Final = 10
     metavar="SET",
     multiple=True,
     help="Also compare the state with another log, LOG@OFFSET, a .checkpoint file, a store's newest "
-    "snapshot, or a running node (http(s)://HOST:PORT of its sidecar, or unix:PATH), at one offset. Repeatable.",
+    "snapshot, or a running node (http(s)://HOST:PORT of its sidecar, or unix:PATH), at one offset. "
+    "Repeatable.",
 )
 @credentials_options
 @offset_option(
