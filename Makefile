@@ -11,6 +11,10 @@ SHELL := bash
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
+# Without the cache of bytecode each process of the tests compiles aclog again, and each worker all tests: 45 s of CPU.
+# An environment may switch it off for all that it runs, not knowing of these.
+export PYTHONDONTWRITEBYTECODE :=
+
 VENV := .venv
 BIN := $(VENV)/bin
 BASE_STAMP := $(VENV)/.installed-without-spark

@@ -40,11 +40,12 @@ from support.directory_logs import (
     read_path,
     records_of,
 )
+from support.example_counts import examples
 from support.kafka_broker import jar_broker
 from support.kafka_tools import dump_batches, dump_log
 
 TESTS = Path(__file__).resolve().parents[1]
-KILLS = 15
+KILLS = examples(gate=24, deep=24)
 
 admin: Any = kafka_admin  # its names are re-exported in a way that mypy does not see
 

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from records.log.directory import DirectoryLog
+from support.aclog_command import aclog, checked_aclog
 from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server
 from support.issuer import token as issued
 from support.nodes import SOON_S
@@ -99,10 +100,7 @@ def serving(tmp_path: Path, **auth: object) -> Iterator[Served]:
 
 
 def token_command(*arguments: str) -> str:
-    done = subprocess.run(
-        [*ACLOG, "token", *arguments], capture_output=True, text=True, check=True, cwd=ROOT, timeout=SOON_S
-    )
-    return done.stdout.strip()
+    return checked_aclog("token", *arguments).stdout.strip()
 
 
 def asking(client: httpx.Client, token: str | None, *, about: str = "other") -> httpx.Response:
@@ -240,13 +238,5 @@ def test_a_start_that_cannot_check_tokens_is_refused(tmp_path: Path) -> None:
     ):
         config = tmp_path / "sidecar.properties"
         config.write_text(f"aclog.listeners=PLAINTEXT://127.0.0.1:0\n{settings}")
-        done = subprocess.run(
-            [*ACLOG, "serve", "--config", str(config), "--log", str(tmp_path)],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=ROOT,
-            timeout=SOON_S,
-        )
-        assert done.returncode == 2, settings
+        done = aclog("serve", "--config", config, "--log", tmp_path, code=2)
         assert message in done.stderr

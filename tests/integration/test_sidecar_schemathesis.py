@@ -18,6 +18,7 @@ import pytest
 
 from authorizer.sidecar.app import NODE_OPERATIONS
 from authorizer.sidecar.routes import changes, request_state
+from support.example_counts import examples
 from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of
 
@@ -28,7 +29,7 @@ CALLERS = {
     "does not say who it is": ({}, True, "examples,fuzzing"),
 }
 #: Requests of the last phase for each operation.
-EXAMPLES = 15
+EXAMPLES = examples(gate=15, deep=15)
 #: 503 is an answer of its own: not visible yet, too much to do.
 SETTINGS = """
 [parameters]

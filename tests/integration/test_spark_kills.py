@@ -36,7 +36,7 @@ from support.directory_logs import read_path, records_of
 from support.histories import as_record, random_batches
 from support.naive_changes import NaiveChange, naive_changes
 from support.naive_counts import Kind, NaiveCounts
-from support.spark_job import JOBS, POINTS, SHARDS, job_settings, run
+from support.spark_job import JOBS, MAX_OFFSETS, POINTS, SHARDS, job_settings, run
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
@@ -152,7 +152,9 @@ def test_killed_jobs_repeat_or_keep_a_batch_exactly_once(
     home.mkdir()
     with DirectoryLog.open(log, mode="create", cluster_id=CLUSTER) as log_writer:
         times_ms = count(1_700_000_000_000, 20_000)
-        log_writer.append_batches(list(zip(random_batches(1, 150), times_ms, strict=False)))
+        # A batch for each kill, and two more.
+        offsets = MAX_OFFSETS * (len(points) + 2)
+        log_writer.append_batches(list(zip(random_batches(1, offsets), times_ms, strict=False)))
         log_end = log_writer.high_watermark()
     after = 0
     for point in points:

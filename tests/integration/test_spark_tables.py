@@ -369,17 +369,16 @@ def test_retention_changes_no_answer_about_later_times(spark: SparkSession, tmp_
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_driver_killed_at_random_points_loses_and_repeats_nothing(tmp_path: Path, seed: int) -> None:
+def test_a_driver_killed_at_random_points_loses_and_repeats_nothing(tmp_path: Path) -> None:
     """SIGKILL of `aclog spark changes`, again and again, while the log grows."""
-    log, output, draw = tmp_path / "log", tmp_path / "out", random.Random(seed)
+    log, output, draw = tmp_path / "log", tmp_path / "out", random.Random(1)
     command = [
         sys.executable, "-m", "authorizer.cli", "spark", "changes", "--log", f"file:{log}",
         "--output", str(output), "--format", "delta", "--once", "--max-offsets", "6", "--master", "local[2]",
     ]  # fmt: skip
-    write_log(log, seed, 10, "c")
+    write_log(log, 1, 10, "c")
     publications, kills = output / "tables" / "_publications", 0
-    while kills < 5:
+    while kills < 3:
         before = set(publications.glob("*.json"))
         job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         # From the start of a publication on, because Spark's start takes most of the time.
@@ -390,6 +389,6 @@ def test_a_driver_killed_at_random_points_loses_and_repeats_nothing(tmp_path: Pa
             os.kill(job.pid, signal.SIGKILL)
             kills += 1
         job.wait()
-        write_log(log, seed + kills, 2, "c")
+        write_log(log, 1 + kills, 2, "c")
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert_tables_are_of(output, log)

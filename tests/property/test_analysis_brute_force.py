@@ -28,7 +28,7 @@ from support.brute_force import (
 )
 from support.example_counts import examples
 
-PAIRS = examples(gate=2_000, deep=15_000)
+PAIRS = examples(gate=2_000, deep=6_000)
 GROUP = ResourceType.GROUP  # whose names may be any, `*` too
 
 

@@ -28,7 +28,7 @@ from support.brute_force import (
 )
 from support.example_counts import examples
 
-SETS = examples(gate=1_000, deep=10_000)
+SETS = examples(gate=1_000, deep=6_000)
 GROUP = ResourceType.GROUP
 #: Two principals of the ACLs, and two names that the search for a witness generates.
 NAMED = ("User:a", "User:b", "User:somebody", "User:somebody1")

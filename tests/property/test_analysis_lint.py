@@ -24,7 +24,7 @@ from support.example_counts import examples
 
 #: Fewer sets do not contain every reason for a removal.
 SETS = max(500, examples(gate=500, deep=2_000))
-FEWER_SETS = examples(gate=200, deep=2_000)
+FEWER_SETS = examples(gate=200, deep=1_000)
 BRUTE_FORCE_SETS = examples(gate=15, deep=60)
 
 HOSTS = ("*", "*", "*", "10.0.0.1", "10.0.0.2")

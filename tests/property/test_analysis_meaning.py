@@ -110,7 +110,7 @@ def test_a_change_for_some_principals_is_computed_for_them_alone(
 
 
 @given(st.lists(acls(), max_size=8), some_settings(), st.data())
-@settings(max_examples=examples(gate=100, deep=400))
+@settings(max_examples=examples(gate=100, deep=200))
 def test_effective_permissions_give_every_answer(
     records: list[AccessControlEntryRecord], configured: AuthorizerSettings, data: st.DataObject
 ) -> None:
@@ -158,7 +158,7 @@ def small_maps() -> st.SearchStrategy[dict[tuple[str, bool], int]]:
 
 
 @given(small_maps(), small_maps(), st.integers(0, 1), st.integers(0, 1))
-@settings(max_examples=examples(gate=500, deep=4000))
+@settings(max_examples=examples(gate=500, deep=2000))
 def test_maps_of_few_characters_are_canonical(
     one: dict[tuple[str, bool], int], other: dict[tuple[str, bool], int], usual: int, usually: int
 ) -> None:

@@ -23,7 +23,7 @@ from records.ids import Uuid
 from records.principal import WILDCARD_PRINCIPAL
 from support.example_counts import examples
 
-SETS = examples(gate=200, deep=2_000)
+SETS = examples(gate=200, deep=1_000)
 OPERATIONS = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.ALL)
 
 

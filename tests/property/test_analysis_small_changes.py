@@ -21,7 +21,7 @@ from records.ids import binding_uuid
 from support.example_counts import examples
 from support.node_acls import acl
 
-ROUNDS = examples(gate=40, deep=3_000)
+ROUNDS = examples(gate=40, deep=800)
 PRINCIPALS = ["User:*", *(f"User:{each}" for each in "abcdef")]
 TYPES = (ResourceType.TOPIC, ResourceType.GROUP)
 OPERATIONS = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.ALL)

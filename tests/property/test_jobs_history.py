@@ -77,7 +77,7 @@ def state_at(records: Sequence[Counted], offset: int, before: State = EMPTY_STAT
 
 
 @given(logs(), st.integers(1, 3))
-@settings(max_examples=examples(gate=30, deep=150))
+@settings(max_examples=examples(gate=30, deep=80))
 def test_the_intervals_give_the_state_at_every_offset(batches: list[list[LogRecord]], shards: int) -> None:
     """Records of a metadata transaction count together, however often they change one id."""
     history = FollowedHistory()
@@ -89,7 +89,7 @@ def test_the_intervals_give_the_state_at_every_offset(batches: list[list[LogReco
 
 
 @given(logs())
-@settings(max_examples=examples(gate=30, deep=150))
+@settings(max_examples=examples(gate=30, deep=80))
 def test_the_changes_lead_from_state_to_state(batches: list[list[LogRecord]]) -> None:
     """Each (offset, id) has at most one change, in order, and only for different content."""
     history = FollowedHistory()
@@ -121,7 +121,7 @@ def test_the_changes_lead_from_state_to_state(batches: list[list[LogRecord]]) ->
 
 
 @given(logs(), logs())
-@settings(max_examples=examples(gate=30, deep=150))
+@settings(max_examples=examples(gate=30, deep=80))
 def test_a_rebuilt_state_leaves_no_gap_in_the_history(
     first: list[list[LogRecord]], second: list[list[LogRecord]]
 ) -> None:
@@ -147,7 +147,7 @@ def test_a_rebuilt_state_leaves_no_gap_in_the_history(
 
 
 @given(logs())
-@settings(max_examples=examples(gate=30, deep=150))
+@settings(max_examples=examples(gate=30, deep=80))
 def test_a_repeated_batch_writes_the_same_files(batches: list[list[LogRecord]]) -> None:
     """Same names and same bytes for any order of its changes."""
     history = FollowedHistory()

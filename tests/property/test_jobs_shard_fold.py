@@ -92,7 +92,7 @@ def counted_kinds(result: LogResult) -> Counter[tuple[int, ...]]:
 
 
 @given(logs(), st.data())
-@settings(max_examples=examples(gate=30, deep=150))
+@settings(max_examples=examples(gate=30, deep=80))
 def test_every_batch_gives_the_state_of_the_naive_fold(
     batches: list[list[LogRecord]], data: st.DataObject
 ) -> None:
@@ -121,7 +121,7 @@ def test_every_batch_gives_the_state_of_the_naive_fold(
 
 
 @given(logs(), st.integers(1, 5))
-@settings(max_examples=examples(gate=30, deep=150))
+@settings(max_examples=examples(gate=30, deep=80))
 def test_the_changes_are_those_of_the_naive_fold(batches: list[list[LogRecord]], shards: int) -> None:
     """Each change has the offset from which it is in force, and the counts change accordingly."""
     store = memory_store()
@@ -149,7 +149,7 @@ def in_order(changes: list[Any]) -> list[Any]:
 
 
 @given(logs(), st.integers(1, 4), st.data())
-@settings(max_examples=examples(gate=30, deep=150))
+@settings(max_examples=examples(gate=30, deep=80))
 def test_changes_of_earlier_batches_are_not_repeated(
     batches: list[list[LogRecord]], shards: int, data: st.DataObject
 ) -> None:
@@ -171,7 +171,7 @@ def test_changes_of_earlier_batches_are_not_repeated(
 
 
 @given(logs(), logs(), st.integers(1, 4))
-@settings(max_examples=examples(gate=30, deep=150))
+@settings(max_examples=examples(gate=30, deep=80))
 def test_a_rebuilt_state_reports_the_difference(
     before: list[list[LogRecord]], after: list[list[LogRecord]], shards: int
 ) -> None:

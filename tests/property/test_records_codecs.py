@@ -123,7 +123,7 @@ VALUE = avro.encode(AccessControlEntryRecord(Uuid(bytes(16)), 2, "a", 3, "b", "c
 
 
 @given(access_control_entry_records() | known_records)
-@settings(max_examples=examples(gate=20, deep=150))
+@settings(max_examples=examples(gate=20, deep=50))
 def test_damaged_frames_give_a_record_or_an_error(record: MetadataRecord) -> None:
     """At any position, with either decoder."""
     for data in mutations(kraft.encode_frame(record)):
@@ -139,7 +139,7 @@ def test_damaged_frames_give_a_record_or_an_error(record: MetadataRecord) -> Non
 
 
 @given(acl_records() | access_control_entry_records())
-@settings(max_examples=examples(gate=20, deep=150))
+@settings(max_examples=examples(gate=20, deep=50))
 def test_damaged_avro_values_give_a_record_or_an_error(record: AclRecord) -> None:
     """With either decoder."""
     assert avro.decode(avro.encode(record)) == record
@@ -247,7 +247,7 @@ def test_batches_roundtrip(records: list[MetadataRecord], compression: Compressi
 
 
 @given(record_lists(max_size=3))
-@settings(max_examples=examples(gate=20, deep=150))
+@settings(max_examples=examples(gate=20, deep=50))
 def test_damaged_batches_give_a_batch_or_an_error(records: list[MetadataRecord]) -> None:
     """With the original CRC, and with a corrected one."""
     data = encoded(records)

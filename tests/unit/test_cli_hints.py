@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 import click
@@ -35,22 +36,23 @@ COMMAND = re.compile(r"`aclog ((?:--)?[a-z][^`\n]*)`|^ +aclog ([a-z][^\n]*)$", r
 ENDS = {"|", "&&", ">", "<", "\\", ";"}
 
 
-def texts() -> Iterator[tuple[str, str]]:
+@cache
+def texts() -> list[tuple[str, str]]:
     """The place and the text of each message that the program may print; {} replaces inserted values."""
+    found = []
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             parts: set[int] = set()
+            name = path.relative_to(ROOT)
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+                where = f"{name}:{getattr(node, 'lineno', 0)}"
                 if isinstance(node, ast.JoinedStr):
                     parts.update(map(id, node.values))
                     pieces = [each.value if isinstance(each, ast.Constant) else "{}" for each in node.values]
-                    yield where, "".join(map(str, pieces))
+                    found.append((where, "".join(map(str, pieces))))
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
-                    yield where, node.value
-
-
-TEXTS = list(texts())
+                    found.append((where, node.value))
+    return found
 
 
 def anchors(page: Path) -> set[str]:
@@ -64,7 +66,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_every_page_and_section_exists() -> None:
-    named = [(where, *found) for where, text in TEXTS for found in PAGE.findall(text)]
+    named = [(where, *found) for where, text in texts() for found in PAGE.findall(text)]
     assert len(named) >= 4
     for where, page, anchor in named:
         assert (ROOT / page).is_file(), f"{where}: {page}"
@@ -85,7 +87,7 @@ def option_names(path: tuple[str, ...]) -> set[str]:
 def test_every_command_and_flag_exists() -> None:
     """Of each command in a text, in quotation marks or on a separate line, like an example."""
     known, tried = set(every_command()), 0
-    for where, text in TEXTS:
+    for where, text in texts():
         for found in COMMAND.finditer(text):
             words = (found[1] or found[2]).split()
             line = next((words[:at] for at, word in enumerate(words) if word in ENDS), words)

@@ -11,9 +11,13 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+# One worker, so that the imports of the product are read once.
+pytestmark = pytest.mark.xdist_group("layout")
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("records", "snapshot", "replay", "authorizer", "aclog")
@@ -45,13 +49,16 @@ def python_files() -> list[Path]:
     return sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py"))
 
 
-def imports_of(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imports_of(path: Path) -> list[tuple[int, str]]:
     """(line, absolute dotted name) of everything a file imports, also inside functions."""
+    found: list[tuple[int, str]] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            found.extend((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield node.lineno, node.module or ""
+            found.append((node.lineno, node.module or ""))
+    return found
 
 
 def offences(allowed: set[str]) -> list[str]:
@@ -83,6 +90,7 @@ def module_name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+@cache
 def import_graph() -> dict[str, set[str]]:
     """Each module's imports of our own modules, also inside functions and under TYPE_CHECKING."""
     files = {module_name(path): path for path in python_files()}
@@ -250,9 +258,17 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 def names_in(node: ast.AST) -> Counter[str]:
     """How often each name is read there, as it stands or as an attribute."""
-    found = Counter(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
-    found.update(each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute))
-    return found
+    names: list[str] = []
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name):
+            names.append(each.id)
+        elif isinstance(each, ast.Attribute):
+            names.append(each.attr)
+    return Counter(names)
+
+
+def reads_of(name: str, node: ast.AST) -> int:
+    return sum(name in (getattr(each, "id", None), getattr(each, "attr", None)) for each in ast.walk(node))
 
 
 def definitions(tree: ast.AST) -> Iterator[Definition]:
@@ -281,7 +297,7 @@ def test_the_product_has_no_code_for_tests_alone() -> None:
         used += names_in(tree)
         for each in definitions(tree):
             defined[each.name] = f"{path.relative_to(ROOT)}:{each.lineno} {each.name}"
-            used[each.name] -= names_in(each)[each.name]  # one that only calls itself is not used
+            used[each.name] -= reads_of(each.name, each)  # one that only calls itself is not used
     expected = {name for name in defined if name.endswith(("__", "_command"))} | FOR_PROGRAMS
     assert [where for name, where in defined.items() if used[name] <= 0 and name not in expected] == []
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import importlib
 import pkgutil
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import is_dataclass, replace
+from functools import cache
 from typing import Any
 
 import kio.schema
@@ -25,34 +25,35 @@ from records.log.protocol.entity_reader import entity_reader
 from support.kio_entities import instances, written
 
 
-def entities() -> Iterator[type[Any]]:
+@cache
+def entities() -> list[type[Any]]:
     """Each version of each request, response and header."""
-    for module in pkgutil.walk_packages(kio.schema.__path__, "kio.schema."):
-        if module.name.rpartition(".")[2] in ("request", "response", "header"):
-            for each in vars(importlib.import_module(module.name)).values():
-                if isinstance(each, type) and is_dataclass(each) and each.__module__ == module.name:
-                    yield each
-
-
-ENTITIES = sorted(entities(), key=lambda entity: (entity.__module__, entity.__name__))
+    found = [
+        each
+        for module in pkgutil.walk_packages(kio.schema.__path__, "kio.schema.")
+        if module.name.rpartition(".")[2] in ("request", "response", "header")
+        for each in vars(importlib.import_module(module.name)).values()
+        if isinstance(each, type) and is_dataclass(each) and each.__module__ == module.name
+    ]
+    return sorted(found, key=lambda entity: (entity.__module__, entity.__name__))
 
 
 @given(data=st.data())
 @settings(max_examples=400, deadline=None)
 def test_what_kio_writes_is_read_back(data: st.DataObject) -> None:
-    entity = data.draw(st.sampled_from(ENTITIES).flatmap(instances))
+    entity = data.draw(st.sampled_from(entities()).flatmap(instances))
     reader = MessageReader(written(entity))
     assert entity_reader(type(entity))(reader) == entity
     reader.finish()
 
 
 def test_every_entity_has_a_reader() -> None:
-    assert len(ENTITIES) > 1_000
-    for entity in ENTITIES:
+    assert len(entities()) > 1_000
+    for entity in entities():
         assert callable(entity_reader(entity))
 
 
-@given(data=st.binary(max_size=300), entity=st.sampled_from(ENTITIES))
+@given(data=st.binary(max_size=300), entity=st.deferred(lambda: st.sampled_from(entities())))
 @settings(max_examples=1_000, deadline=None)
 def test_any_bytes_are_an_entity_or_an_error(data: bytes, entity: type[Any]) -> None:
     with suppress(DecodeError):
@@ -62,7 +63,7 @@ def test_any_bytes_are_an_entity_or_an_error(data: bytes, entity: type[Any]) -> 
 @given(data=st.data())
 @settings(max_examples=200, deadline=None)
 def test_a_shortened_entity_is_an_error(data: st.DataObject) -> None:
-    entity = data.draw(st.sampled_from(ENTITIES).flatmap(instances))
+    entity = data.draw(st.sampled_from(entities()).flatmap(instances))
     whole = written(entity)
     if whole:
         end = data.draw(st.integers(0, len(whole) - 1))
