@@ -127,6 +127,8 @@ $(JARS_STAMP): $(STAMP) snapshot/jobs/session/ivy.py snapshot/jobs/session/jars.
 	@PYTHONPATH=.:tests $(BIN)/python -m support.class_archives
 	@$(SAY) 'fetching what the console is tested with (axe-core, and a browser where there is none): 68 MB the first time'
 	@PYTHONPATH=.:tests $(BIN)/python -m support.browser
+	@$(SAY) 'compiling the tests: half a minute'
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || echo '    not all of them: the run will say why' >&2
 	@touch $@
 
 # An S3 server, Prometheus, a client with Confluent's Go library and one with AdminClients in Go, for the tests of object
@@ -157,7 +159,8 @@ stand-in-images: setup ## Base images for test-containers where no registry can 
 	@PYTHONPATH=tests $(BIN)/python -m support.stand_in_images $(MIRROR)
 
 .PHONY: check
-check: lint types layers ## Lint, format, types and layers
+check: $(TOOLS_STAMP) ## Lint, format, types and layers, two at a time
+	@$(MAKE) --jobs=2 --output-sync=target lint types layers
 
 .PHONY: lint
 lint: $(TOOLS_STAMP) ## ruff (rules and format) and codespell; changes nothing

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.anchor import AnchorError
 from benchmarks.arena import Arena, DecisionsDifferError
-from benchmarks.cases import CASES, Case
+from benchmarks.cases import CASES, Case, quorum, sidecar_requests, sidecar_workers
 from benchmarks.settings import Settings
 from records.entries import RemoveAccessControlEntryRecord
 
@@ -29,7 +29,16 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
         yield arena
 
 
+@pytest.fixture
+def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the settings do not shorten."""
+    monkeypatch.setattr(quorum, "_IDLE_ROUND_S", 0.5)
+    monkeypatch.setattr(sidecar_requests, "_WARM_S", 0.1)
+    monkeypatch.setattr(sidecar_workers, "_WARM_S", 0.1)
+
+
 @pytest.mark.long
+@pytest.mark.usefixtures("short_rounds")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_case_prints_figures(arena: Arena, case: Case) -> None:
     """Each gives rows, each row a positive figure; but for what may be there before it is waited for."""

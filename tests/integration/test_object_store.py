@@ -341,7 +341,7 @@ def test_everything_on_the_object_store_survives_kills(server: S3Server, tmp_pat
     Snapshots and tables are those of a fold of the log; then the queries of the history read them.
     """
     draw, root = random.Random(1), f"s3://{BUCKET}/all"
-    log = write_log(tmp_path / "log", 1, 8, "c")
+    log = write_log(tmp_path / "log", 1, 5, "c")
     command = [
         *ACLOG, "spark", "all", "--log", f"file:{log}", "--snapshots", f"{root}/snapshots",
         "--counts", f"{root}/counts", "--history", f"{root}/history", "--format", "delta",
@@ -412,7 +412,7 @@ def test_two_jobs_on_one_checkpoint_write_no_wrong_state(
 
     Paused in the middle of a publication, it goes on when the other one has written more.
     """
-    log = write_log(tmp_path / "log", 1, 8, "c")
+    log = write_log(tmp_path / "log", 1, 4, "c")
     command = [
         *ACLOG, "spark", "changes", "--log", f"file:{log}", "--output", url, "--format", "delta",
         "--max-offsets", "8", "--shards", "1", "--master", "local[2]",
@@ -446,7 +446,7 @@ def test_two_jobs_on_one_checkpoint_write_no_wrong_state(
             assert refused.returncode == 3, refused.stderr
             assert f"is in use by process {first.pid} on " in refused.stderr
             assert first.poll() is None
-        write_log(log, 2, 5, "c")
+        write_log(log, 2, 3, "c")
         second = run_once(*(["--take-over"] if how == "taken-over" else []))
         assert second.returncode == 0, second.stderr
         for pid in paused:

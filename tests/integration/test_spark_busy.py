@@ -12,7 +12,7 @@ import pytest
 
 from support.data import real_log
 
-pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark-commands")]
 
 TIMEOUT_S = 300
 WARNING = "a Python process did not start within Spark's ten seconds: the machine is too busy"

@@ -14,7 +14,7 @@ import pytest
 from support.data import real_log
 from support.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark-commands")]
 
 TIMEOUT_S = 300
 

@@ -12,7 +12,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from support.spark import SPARK_JARS
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("spark-commands")]
 
 PROGRAM = """
 import sys

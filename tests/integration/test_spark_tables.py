@@ -48,6 +48,9 @@ from support.snapshots import acl, acl_id
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
+#: Beside the other tests of Spark, on another worker: together they would take longer than all other tests.
+LONG_GROUP = pytest.mark.xdist_group("spark-tables")
+
 ANALYSIS = SettingsAnalysis(AuthorizerSettings())
 
 
@@ -106,6 +109,7 @@ def test_the_tables_have_every_change_of_a_log(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.long
+@LONG_GROUP
 def test_the_tables_have_every_change_once_after_failures_at_any_point(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -170,6 +174,7 @@ def random_acl(draw: random.Random, number: int) -> MetadataRecord:
 
 
 @pytest.mark.long
+@LONG_GROUP
 def test_the_functions_of_sql_answer_as_the_authorizer_at_each_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -239,6 +244,7 @@ def test_the_functions_of_sql_answer_as_the_authorizer_at_each_time(
 
 
 @pytest.mark.long
+@LONG_GROUP
 def test_maintenance_beside_the_job_changes_no_row(spark: SparkSession, tmp_path: Path) -> None:
     """OPTIMIZE commits while the job's MERGE runs, so that Delta refuses the MERGE; it is tried again."""
     log, output = write_log(tmp_path / "log", 3, 4, "c"), tmp_path / "out"
@@ -304,6 +310,7 @@ def test_maintenance_beside_the_job_changes_no_row(spark: SparkSession, tmp_path
 
 
 @pytest.mark.long
+@LONG_GROUP
 def test_retention_changes_no_answer_about_later_times(spark: SparkSession, tmp_path: Path) -> None:
     """States, periods and counts from the limit on, also after the next batch; the rest is deleted."""
     output = tmp_path / "out"
@@ -369,6 +376,7 @@ def test_retention_changes_no_answer_about_later_times(spark: SparkSession, tmp_
 
 
 @pytest.mark.long
+@LONG_GROUP
 def test_a_driver_killed_at_random_points_loses_and_repeats_nothing(tmp_path: Path) -> None:
     """SIGKILL of `aclog spark changes`, again and again, while the log grows."""
     log, output, draw = tmp_path / "log", tmp_path / "out", random.Random(1)

@@ -294,7 +294,7 @@ def test_the_product_has_no_code_for_tests_alone() -> None:
     defined: dict[str, str] = {}
     for path in python_files():
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        used += names_in(tree)
+        used.update(names_in(tree))
         for each in definitions(tree):
             defined[each.name] = f"{path.relative_to(ROOT)}:{each.lineno} {each.name}"
             used[each.name] -= reads_of(each.name, each)  # one that only calls itself is not used
