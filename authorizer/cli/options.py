@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
@@ -26,6 +27,9 @@ EXAMPLE_TIME: Final = "2026-11-21T02:33:16Z"
 _OPERATIONS: Final = tuple(known.title for known in AclOperation if known > AclOperation.ANY)
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+#: An option that functions of the command read (``invocation.given``).
+remembered_option: Final = partial(click.option, expose_value=False, callback=remember)
 
 
 def completes(kind: Literal["dir", "file"]) -> Callable[..., list[CompletionItem[str]]]:
@@ -56,11 +60,9 @@ def shared(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Co
     return decorate
 
 
-_log_url_option: Final = click.option(
+_log_url_option: Final = remembered_option(
     "--log",
     metavar="URL",
-    expose_value=False,
-    callback=remember,
     shell_complete=completes("dir"),
     help="The metadata log: a directory (file:DIR or DIR), a topic (kafka://HOST:PORT[,HOST:PORT...]/TOPIC), "
     "a cluster's metadata log by its controllers (kraft://HOST:PORT[,HOST:PORT...]), or polls of its "
@@ -70,73 +72,57 @@ _log_url_option: Final = click.option(
 #: The log, or the cluster as Kafka's tools name it.
 log_option: Final = shared(
     _log_url_option,
-    click.option(
+    remembered_option(
         "--bootstrap-server",
         metavar="HOST:PORT[,...]",
-        expose_value=False,
-        callback=remember,
         help="Instead of --log: the cluster of these brokers, as --log describe://HOST:PORT.",
     ),
-    click.option(
+    remembered_option(
         "--bootstrap-controller",
         metavar="HOST:PORT[,...]",
-        expose_value=False,
-        callback=remember,
         help="Instead of --log: the cluster of these controllers, as --log kraft://HOST:PORT.",
     ),
 )
-snapshots_option: Final = click.option(
+snapshots_option: Final = remembered_option(
     "--snapshots",
     metavar="STORE",
-    expose_value=False,
-    callback=remember,
     shell_complete=completes("dir"),
     help="Snapshot store to start from: a path, or a URL of a file system that fsspec supports.  [default: "
     "aclog.snapshot.store of --config, else none]",
 )
-store_option: Final = click.option(
+store_option: Final = remembered_option(
     "--snapshots",
     metavar="STORE",
-    expose_value=False,
-    callback=remember,
     shell_complete=completes("dir"),
     help="The snapshot store: a path, or a URL of a file system that fsspec supports.  [default: "
     "aclog.snapshot.store of --config]",
 )
-release_option: Final = click.option(
+release_option: Final = remembered_option(
     "--as",
     metavar="RELEASE",
     type=click.Choice([version.value for version in KafkaVersion]),
-    expose_value=False,
-    callback=remember,
     help=f"The Kafka release whose rules apply: one of {', '.join(KafkaVersion)}.  [default: "
     "aclog.kafka.version of --config, else the release of the log's brokers; if neither is known, ALLOWED is "
     "what every release allows]",
 )
-quiet_option: Final = click.option(
+quiet_option: Final = remembered_option(
     "-q",
     "--quiet",
     is_flag=True,
-    expose_value=False,
-    callback=remember,
     help="Print no notes and no progress on stderr, only errors.",
 )
 # With --quiet, because commands that take --config print notes.
-command_config_option: Final = click.option(
+command_config_option: Final = remembered_option(
     "--command-config",
     metavar="FILE",
-    expose_value=False,
-    callback=remember,
     shell_complete=completes("file"),
     help="The connection to the cluster, as for Kafka's tools: Java's client.properties (security.protocol, "
     "sasl.jaas.config, ssl.truststore.location, ...). With bootstrap.servers it also names the cluster.",
 )
 config_option: Final = shared(
-    click.option(
+    remembered_option(
         "--config",
         metavar="FILE",
-        expose_value=False,
-        callback=remember,
         shell_complete=completes("file"),
         help="Java properties with Kafka's keys (super.users, ...); a broker's server.properties works "
         "unchanged. aclog.kafka.* are settings of the Kafka client (SASL, TLS). Variables ACLOG_... override "
@@ -170,11 +156,9 @@ raw_cells_option: Final = click.option(
     help="With CSV: write each text unchanged. By default texts with control characters, and texts that a "
     "spreadsheet would read as formulas, get the prefix '.",
 )
-progress_option: Final = click.option(
+progress_option: Final = remembered_option(
     "--progress/--no-progress",
     default=None,
-    expose_value=False,
-    callback=remember,
     help="Show progress on stderr.  [default: on a terminal]",
 )
 

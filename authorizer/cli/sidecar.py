@@ -11,8 +11,8 @@ import click
 
 from authorizer.api.errors import SidecarUnavailableError
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.invocation import given, remember
-from authorizer.cli.options import completes, shared
+from authorizer.cli.invocation import given
+from authorizer.cli.options import completes, remembered_option, shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,12 +29,10 @@ _ANSWER_TIMEOUT_S: Final = 10.0
 
 
 def _file(flag: str, text: str) -> Any:
-    return click.option(
+    return remembered_option(
         flag,
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
-        expose_value=False,
-        callback=remember,
         shell_complete=completes("file"),
         help=text,
     )
