@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import pytest
 
+from authorizer.analysis.matrix.matrix import Cell, Matrix
 from authorizer.analysis.matrix.teams import PrincipalGroup, Teams
+from authorizer.analysis.request_space.host_answers import OPERATION_BITS
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import CONSOLE_NAME_TEAMS, CONSOLE_TEAMS
 from authorizer.configuration.load import load_config
+from authorizer.console.routes.matrix_window import window
+from authorizer.console.routes.queries import MatrixQuery
+from authorizer.engine.decisions.state import AuthorizerSettings
+from records.acl import AclOperation, ResourceType
+from records.columns.acl_table import AppliedAcl
 from records.java_pattern import JavaPattern
+from snapshot.delta import AclsDelta
+from snapshot.image import NOWHERE, AclsImage
+from support.dated_logs import added
+from support.node_acls import acl
 
+READ = AclOperation.READ
+READ_AND_DESCRIBE = OPERATION_BITS[READ] | OPERATION_BITS[AclOperation.DESCRIBE]
 TEAMS = Teams(JavaPattern.compile("User:(?:svc-)?([a-z]*)[.-].*"))
 PRINCIPALS = sorted(
     [
@@ -93,3 +106,28 @@ def test_other_patterns_are_refused_with_the_reason(pattern: str, reason: str) -
     with pytest.raises(ConfigError, match=reason) as caught:
         load_config(environ={}, flags={CONSOLE_TEAMS: pattern})
     assert caught.value.key == CONSOLE_TEAMS
+
+
+@pytest.mark.parametrize(("wildcards", "is_aggregated"), [(1, True), (150, False)])
+def test_a_window_aggregates_many_principals_if_their_acls_are_few(
+    wildcards: int, is_aggregated: bool
+) -> None:
+    delta = AclsDelta(AclsImage.EMPTY)
+    acls = [acl(f"User:pay.{number}", READ, "orders") for number in range(400)]
+    acls += [acl("User:*", READ, f"public.{number}") for number in range(wildcards)]
+    acls += [acl(f"User:ops.{number}", READ, "orders") for number in range(200)]
+    for each in acls:
+        delta.put(AppliedAcl(added(each), None, 0))
+    settings = AuthorizerSettings()
+    matrix = Matrix.of(settings.index(delta.apply(NOWHERE)), settings, ResourceType.TOPIC)
+    answer = window(MatrixQuery(teams=True), matrix, None, None, TEAMS, Teams())
+    heads = [each["principal"] for each in answer["columns"]["items"]]
+    (row,) = [at for at, each in enumerate(answer["rows"]["items"]) if each["text"] == "orders"]
+    cells = dict(zip(heads, answer["cells"][row], strict=True))
+    allowed = Cell(READ_AND_DESCRIBE, READ_AND_DESCRIBE)
+    assert cells == {
+        None: Cell(0, 0),
+        # 200 are aggregated in any case.
+        "ops": allowed,
+        "pay": allowed if is_aggregated else None,
+    }

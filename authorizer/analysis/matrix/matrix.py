@@ -239,6 +239,14 @@ class Matrix:
         space = NAME_SPACES[self.resource_type]
         return [(newly_allowed(new, old, space), newly_allowed(old, new, space)) for old, new in pairs]
 
+    def count_acls(self, principals: Collection[str]) -> int:
+        """Return the number of ACLs that decide about principals: each one's, and those for ``User:*``."""
+        usual, *counts = (
+            len(self.index.rows_of(each)) + sum(1 for _ in self.index.added_of(each))
+            for each in (WILDCARD_PRINCIPAL, *principals)
+        )
+        return usual * len(counts) + sum(counts)
+
     def denied(self, principal: str | None, key: Key) -> int:
         """Return the operations that a DENY ACL names for a principal on some name of a row, from some host.
 

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from authorizer.analysis.matrix.matrix import Column, Matrix
     from authorizer.analysis.request_space.name_space import Key
 
-#: Maximum number of principals that a window aggregates by team: with a million ACLs it takes seconds.
-MEMBERS_MAXIMUM: Final = 200
+#: Maximum number of principals that a window aggregates by team, if their ACLs are few, and in any case.
+MEMBERS_MAXIMUM: Final = 1_000
+_MEMBERS_ALWAYS: Final = 200
+# Maximum number of their ACLs, where each principal has those for ``User:*``, too. They take half a second.
+_ACLS_MAXIMUM: Final = 50_000
 #: Maximum number of names and prefixes in a team's row, times the principals in a window.
 NAMES_MAXIMUM: Final = 200_000
 #: Operations by bit, as in `analysis.request_space.host_answers`.
@@ -58,7 +61,7 @@ def window(
         heads = [each for each in heads if not principals.isdisjoint(_principals(each))]
     visible_rows = rows[query.row : query.row + query.rows]
     visible_heads = heads[query.column : query.column + query.columns]
-    members = _members(visible_heads)
+    members = _members(visible_heads, matrix)
     # In one call, so that the slow part, the rights of all principals, is computed once.
     all_members = [principal for each in members if each is not None for principal in each]
     cells_of = partial(_cells, visible_rows, len(all_members))
@@ -121,19 +124,23 @@ def _principals(head: PrincipalGroup | None) -> Sequence[str | None]:
     return [None] if head is None else head.members
 
 
-def _members(heads: Sequence[PrincipalGroup | None]) -> list[Sequence[str | None] | None]:
+def _members(heads: Sequence[PrincipalGroup | None], matrix: Matrix) -> list[Sequence[str | None] | None]:
     """The principals of each column; None if they are too many to aggregate."""
     found: list[Sequence[str | None] | None] = []
-    remaining = MEMBERS_MAXIMUM
+    always, remaining, acls = _MEMBERS_ALWAYS, MEMBERS_MAXIMUM, _ACLS_MAXIMUM
     for head in heads:
         members = _principals(head)
         if head is None or head.is_one:
             found.append(members)
-        elif len(members) > remaining:
-            found.append(None)
-        else:
-            remaining -= len(members)
+        elif len(members) <= always:
+            always -= len(members)
             found.append(members)
+        elif len(members) <= remaining and (count := matrix.count_acls(head.members)) <= acls:
+            remaining -= len(members)
+            acls -= count
+            found.append(members)
+        else:
+            found.append(None)
     return found
 
 
