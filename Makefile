@@ -119,10 +119,12 @@ $(TOOLS_STAMP): $(STAMP) requirements/dev.lock
 
 $(JARS_STAMP): $(STAMP) snapshot/jobs/session/ivy.py snapshot/jobs/session/jars.py snapshot/jobs/session/delta.py snapshot/jobs/session/s3a.py tests/support/kafka_jars.py \
     $(wildcard tests/support/kafka_jars*.sha256) tests/support/spark.py tests/support/class_archives.py \
+    tests/support/compiled_pyspark.py \
     tests/support/browser.py
 	@$(SAY) 'fetching the jars of the tests (Kafka, Spark to Kafka, Delta Lake): 280 MB the first time'
 	@$(BIN)/python tests/support/kafka_jars.py
 	@$(BIN)/python tests/support/spark.py
+	@PYTHONPATH=.:tests $(BIN)/python -m support.compiled_pyspark
 	@$(SAY) 'running Spark and Kafka once each, to archive the classes that they load: 200 MB on disk'
 	@PYTHONPATH=.:tests $(BIN)/python -m support.class_archives
 	@$(SAY) 'fetching what the console is tested with (axe-core, and a browser where there is none): 68 MB the first time'
