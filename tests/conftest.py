@@ -127,6 +127,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let one pytest-xdist worker run all tests that use Spark, and one those that use only brokers.
 
     So one Spark is started, one cluster of three brokers, and at most two brokers that are alone.
+    Likewise for the tests of a module that share a fixture of it.
 
     A quarantined test may fail. The report lists it with its issue.
     """
@@ -139,6 +140,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = {"spark", "broker", "cluster"}.intersection(getattr(item, "fixturenames", ()))
         if fixtures:
             item.add_marker(pytest.mark.xdist_group("spark" if "spark" in fixtures else "broker"))
+        elif isinstance(item, pytest.Function) and _shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.module.__name__))
+
+
+def _shares_a_fixture(item: pytest.Function) -> bool:
+    return any(found[-1].scope == "module" for found in item._fixtureinfo.name2fixturedefs.values())
 
 
 def pytest_configure(config: pytest.Config) -> None:

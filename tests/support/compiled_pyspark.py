@@ -3,8 +3,8 @@
     python -m support.compiled_pyspark
 
 Python does not cache the bytecode of an archive: without this each process compiles pyspark, 0.7 s of CPU,
-and a job has five of them. `make setup` does so for the tests. A module whose bytecode does not fit this Python
-is compiled as before.
+and a job has five of them. `make setup` does so for the tests. A module whose bytecode does not fit is
+compiled as before.
 """
 
 from __future__ import annotations
