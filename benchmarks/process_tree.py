@@ -18,6 +18,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 #: What the processes of a Spark job on one machine are.
 DRIVER, JVM, WORKERS = "the driver's Python", "the JVM, driver and executor", "the workers' Python"
 TOGETHER = "all together"
+BROKER = "the broker"
 
 
 class Process(NamedTuple):
@@ -77,6 +78,14 @@ def cpu_s(root: int, processes: Iterable[Process]) -> float:
     return sum(process.cpu_s for process in _tree(root, processes))
 
 
+def cpu_by_role(root: int, processes: Iterable[Process]) -> dict[str, float]:
+    """As ``cpu_s``, by role; a broker that ``root`` started is another role than Spark's JVM."""
+    sums = dict.fromkeys((DRIVER, JVM, WORKERS, BROKER), 0.0)
+    for process in _tree(root, processes):
+        sums[BROKER if _is_broker(process) else _role(process, root)] += process.cpu_s
+    return sums
+
+
 def running() -> Iterable[Process]:
     """All processes that there are."""
     for directory in Path("/proc").iterdir():
@@ -104,6 +113,12 @@ def _descends(process: Process | None, root: int, by_pid: Mapping[int, Process])
         if process.pid == root:
             return True
         process = by_pid.get(process.parent)
+    return False
+
+
+def _is_broker(process: Process) -> bool:
+    with suppress(OSError):  # it ended meanwhile
+        return b"kafka.Kafka" in Path(f"/proc/{process.pid}/cmdline").read_bytes()
     return False
 
 

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 from benchmarks.anchor import ROOT
-from benchmarks.process_tree import cpu_s, running
+from benchmarks.process_tree import cpu_by_role, running
 from benchmarks.topic import broker, new_topic, until_visible
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord
@@ -48,10 +48,12 @@ def write(url: str, records: int) -> None:
 
 
 def measured(what: str, run: Callable[[], None]) -> None:
-    before_s, began_s = cpu_s(os.getpid(), running()), time.perf_counter()
+    before, began_s = cpu_by_role(os.getpid(), running()), time.perf_counter()
     run()
     took_s = time.perf_counter() - began_s
-    print(f"{what}: {took_s:.1f} s, {cpu_s(os.getpid(), running()) - before_s:.1f} s of CPU", flush=True)
+    used = {role: sum_s - before[role] for role, sum_s in cpu_by_role(os.getpid(), running()).items()}
+    parts = ", ".join(f"{role} {used_s:.1f}" for role, used_s in used.items())
+    print(f"{what}: {took_s:.1f} s, {sum(used.values()):.1f} s of CPU ({parts})", flush=True)
 
 
 def main(logs: int = 200, records: int = 100_000) -> None:

@@ -258,6 +258,9 @@ class MetadataLog(Protocol):
             EncodeError: a record that the format cannot hold; nothing was written.
         """
 
+    def end_reading(self) -> None:
+        """Close the connections that only reading needs; the next read opens them again."""
+
     def close(self) -> None:
         """Release files, sockets and locks. Idempotent."""
 

@@ -69,6 +69,9 @@ class LogDefaults(MetadataLog):
     def connect(self) -> None:
         """Nothing to do: ``open`` has checked the log."""
 
+    def end_reading(self) -> None:
+        """Nothing to do: reading needs no connection of its own."""
+
     def verified_high_watermark(self) -> int | None:
         return self.high_watermark()
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from records.log.directory.committed import CommittedEnd
     from records.log.directory.log import Mode
     from records.log.protocol.cluster_acls import ClusterAcls
+    from records.log.shared_clients import SharedClients
     from records.log.topic.async_producer import AsyncTopicProducer
     from records.log.topic.exactly_once_producer import ExactlyOnceProducer
 
@@ -76,7 +77,12 @@ def polled_servers(url: str | None) -> str | None:
 
 
 def open_log(
-    url: str, *, mode: Mode = "read", client: Mapping[str, str] = _NO_SETTINGS, lazily: bool = False
+    url: str,
+    *,
+    mode: Mode = "read",
+    client: Mapping[str, str] = _NO_SETTINGS,
+    lazily: bool = False,
+    shared: SharedClients | None = None,
 ) -> MetadataLog:
     """Open a log.
 
@@ -86,6 +92,7 @@ def open_log(
         client: settings for the Kafka client, by librdkafka's names. For a broker's directory, `BOOTSTRAP`
             names the cluster to ask (records.log.directory.committed).
         lazily: do not connect to a cluster yet, see TopicLog.open.
+        shared: clients of a cluster, which its topics share.
 
     Raises:
         LogError: see DirectoryLog.open, TopicLog.open, QuorumLog.open and PolledLog.open.
@@ -94,7 +101,7 @@ def open_log(
         case "kafka":
             with _kafka_extra():
                 from records.log.topic import TopicLog  # noqa: PLC0415
-            return TopicLog.open(url, mode=mode, client=client, lazily=lazily)
+            return TopicLog.open(url, mode=mode, client=client, lazily=lazily, shared=shared)
         case "kraft":
             with _kraft_extra():
                 from records.log.quorum import QuorumLog  # noqa: PLC0415

@@ -10,11 +10,13 @@ import pytest
 
 from benchmarks.history import ChurnRecord, churn
 from benchmarks.process_tree import (
+    BROKER,
     DRIVER,
     JVM,
     TOGETHER,
     WORKERS,
     Process,
+    cpu_by_role,
     cpu_s,
     parse_stat,
     resident_by_role,
@@ -74,6 +76,7 @@ def test_processes_are_summed_by_kind() -> None:
     sums = {DRIVER: 1, JVM: 20, WORKERS: 4_300, TOGETHER: 4_321}
     assert resident_by_role(10, processes) == sums
     assert cpu_s(10, processes) == 3.75
+    assert cpu_by_role(10, processes) == {DRIVER: 0.5, JVM: 0.25, WORKERS: 3.0, BROKER: 0.0}
 
 
 def test_running_processes_include_this_one() -> None:

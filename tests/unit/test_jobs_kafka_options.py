@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.errors import LogError
+from records.ids import Uuid
+from records.log.base import LogIdentity
 from snapshot.jobs.sources.kafka_options import connector_options
+from snapshot.jobs.sources.logs import FollowedLog
+from snapshot.jobs.sources.topic_source import source_options
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"
@@ -184,3 +189,14 @@ def test_settings_that_correctness_needs_cannot_be_overridden(name: str) -> None
 def test_sparks_prefix_is_not_part_of_a_name() -> None:
     with pytest.raises(LogError, match=r"write it as the Java client does, ssl\.truststore\.type"):
         connector_options({}, {"kafka.ssl.truststore.type": "JKS"})
+
+
+def test_a_topic_is_read_without_a_wait_and_without_metrics() -> None:
+    """A broker would delay the end of each topic by half a second; the user's settings have priority."""
+    identity = LogIdentity("c", Uuid(b"t" * 16))
+    log = FollowedLog(url="kafka://b:9092/acls", identity=identity, kafka={"fetch.wait.max.ms": "7"})
+    default = source_options([replace(log, kafka={})], {})
+    assert (default["kafka.fetch.max.wait.ms"], default["kafka.auto.include.jmx.reporter"]) == ("1", "false")
+    chosen = source_options([log], {"auto.include.jmx.reporter": "true"})
+    assert (chosen["kafka.fetch.max.wait.ms"], chosen["kafka.auto.include.jmx.reporter"]) == ("7", "true")
+    assert source_options([log], {"fetch.max.wait.ms": "9"})["kafka.fetch.max.wait.ms"] == "9"

@@ -247,6 +247,23 @@ def test_the_state_of_an_idle_log_is_refreshed() -> None:
         assert world.store.read(newest.ref).manifest == fresh
 
 
+def test_a_state_that_is_up_to_date_costs_no_request_to_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that begins, or has just stored it, does not open the logs that have nothing new."""
+    world = World(CompactedLog())
+    newest = world.snapshot(10, log_end_time_ms=NOW_MS - MINUTE_MS + 1)
+    opened: list[SimLog] = []
+    monkeypatch.setattr(world, "open", lambda: opened.append(world.log) or world.log)
+    world.states.freshen()
+    assert opened == []
+    world.states.set_committed(replace(newest, log_end_time_ms=NOW_MS))
+    world.now_ms += MINUTE_MS - 1
+    assert not world.states.is_freshen_due
+    world.now_ms += 1
+    world.states.freshen()
+    assert opened == [world.log]
+    assert world.store.read(newest.ref).manifest.log_end_time_ms == world.now_ms
+
+
 def test_a_log_out_of_reach_ends_no_job_that_waits() -> None:
     """The next batch will report the error; another log at its URL is reported immediately."""
     world = World(CompactedLog())

@@ -18,6 +18,7 @@ from records.entries import (
 from records.errors import AclogError
 from snapshot.columns import AclColumns
 from snapshot.errors import SnapshotCorruptError, SparkJobError
+from snapshot.jobs.folding.log_plan import shards_of_size
 from snapshot.store.layout import shard_part_name
 from snapshot.store.manifest import SnapshotManifest, SnapshotPart
 from snapshot.store.parquet import encode_part
@@ -151,3 +152,13 @@ def test_a_shards_part_has_each_id_once(store: SnapshotStore) -> None:
 def test_a_shards_part_is_named_for_its_shard() -> None:
     """A job with the same number of shards reads only that part."""
     assert shard_part_name(3, 8, "job-1") == "part-00003-of-00008-job-1.parquet"
+
+
+def test_a_small_state_is_one_part_and_a_large_one_eight(store: SnapshotStore) -> None:
+    """By the ACLs that it has at most; eight parts become one at half the size."""
+    assert (shards_of_size(None, 10_000), shards_of_size(None, 10_001)) == (1, 8)
+    one, eight = (
+        committed(store, [acl(number) for number in range(shards * 9)], shards=shards) for shards in (1, 8)
+    )
+    assert (shards_of_size(one, 10_000), shards_of_size(one, 10_001)) == (1, 8)
+    assert (shards_of_size(eight, 5_000), shards_of_size(eight, 5_001)) == (1, 8)

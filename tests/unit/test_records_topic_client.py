@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from confluent_kafka import KafkaError
 
@@ -12,12 +14,16 @@ from records.errors import (
     LogRefusedError,
     LogUnreachableError,
 )
+from records.ids import Uuid
+from records.log.shared_clients import SharedClients
+from records.log.topic import TopicLog, topic_admin
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.topic_admin import TopicDescription, check_topic
 from records.log.topic.topic_errors import NoLeaderError, TopicErrors
 from records.log.topic.url import TopicUrl, parse_topic_url
 
 WHERE = TopicUrl("kafka://h:1/acls", "h:1", "acls")
+TOPIC_ID = Uuid(b"t" * 16)
 
 
 @pytest.mark.parametrize(
@@ -132,17 +138,37 @@ def test_a_silent_cluster_is_unreachable() -> None:
 @pytest.mark.parametrize(
     ("topic", "reason"),
     [
-        (TopicDescription(3, "compact", 1, 1), "has 3 partitions"),
+        (TopicDescription(TOPIC_ID, 3, "compact", 1, 1), "has 3 partitions"),
         (
-            TopicDescription(1, "delete", 1, 1),
+            TopicDescription(TOPIC_ID, 1, "delete", 1, 1),
             r"cleanup.policy is `delete`.*--add-config cleanup.policy=compact",
         ),
-        (TopicDescription(1, "compact,delete", 1, 1), "deletes ACLs that are in force"),
-        (TopicDescription(1, "compact", 0, 1), "deletes removals immediately"),
+        (TopicDescription(TOPIC_ID, 1, "compact,delete", 1, 1), "deletes ACLs that are in force"),
+        (TopicDescription(TOPIC_ID, 1, "compact", 0, 1), "deletes removals immediately"),
     ],
 )
 def test_a_topic_that_cannot_hold_a_log(topic: TopicDescription, reason: str) -> None:
     """The error says what it has, and the command that mends it."""
     with pytest.raises(LogError, match=reason):
         check_topic(WHERE, topic)
-    check_topic(WHERE, TopicDescription(1, "compact", 86_400_000, 1))
+    check_topic(WHERE, TopicDescription(TOPIC_ID, 1, "compact", 86_400_000, 1))
+
+
+def test_topics_of_one_cluster_share_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each cluster and its settings; a log without shared clients makes its own."""
+    made: list[str] = []
+
+    class Client(topic_admin.AdminClient):
+        def __init__(self, settings: dict[str, Any]) -> None:
+            made.append(settings["bootstrap.servers"])
+            super().__init__(settings)
+
+    monkeypatch.setattr(topic_admin, "AdminClient", Client)
+    shared = SharedClients()
+    urls = ["kafka://127.0.0.1:1/a", "kafka://127.0.0.1:1/b", "kafka://127.0.0.1:2/a"]
+    for url in urls:
+        TopicLog.open(url, lazily=True, shared=shared).close()
+    assert made == ["127.0.0.1:1", "127.0.0.1:2"]
+    TopicLog.open(urls[0], client={"client.id": "c"}, lazily=True, shared=shared).close()
+    TopicLog.open(urls[0], lazily=True).close()
+    assert made[2:] == ["127.0.0.1:1", "127.0.0.1:1"]

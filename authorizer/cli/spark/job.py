@@ -162,7 +162,7 @@ def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
 
 def job_settings(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> dict[str, JobSettings]:
     """The settings of jobs on the same logs, by their names. Opens each named log."""
-    from snapshot.jobs.running.job import SHARDS_DEFAULT, JobSettings
+    from snapshot.jobs.running.job import JobSettings
     from snapshot.jobs.sources.log_failures import LogFailures
     from snapshot.jobs.sources.logs import require_distinct_clusters, resolve_logs
 
@@ -184,7 +184,7 @@ def job_settings(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> 
         checkpoint="",
         store="",
         keep=workspace.config.snapshot_keep,
-        shards=flags.shards or SHARDS_DEFAULT,
+        shards=flags.shards,
         interval_s=None if flags.once else interval_s,
         max_offsets=flags.max_offsets,
         take_over=flags.take_over,

@@ -159,7 +159,8 @@ _batches = shared(
         "--shards",
         type=click.IntRange(min=1, max=10_000),
         metavar="N",
-        help="Number of parts of a log's state; a job processes four at a time.  [default: 8]",
+        help="Number of parts of a log's state; a job processes four at a time.  [default: 8, or 1 for up to "
+        "10000 ACLs]",
     ),
 )
 spark_options: Final = shared(

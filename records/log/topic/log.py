@@ -20,12 +20,14 @@ from records.errors import (
 from records.ids import uuid_to_string
 from records.log.base import READ_BYTES_MAX, LogIdentity
 from records.log.defaults import LogDefaults
+from records.log.shared_clients import SharedClients
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.open_transaction import OpenTransactions
 from records.log.topic.reader import TopicReader
 from records.log.topic.topic_admin import (
     TopicAdmin,
     TopicSettings,
+    admin_client,
     check_topic,
     describe_topic,
     make_topic,
@@ -51,6 +53,22 @@ _IDENTITY_AGE_S_MAX: Final = 1.0
 _HELD_BACK_S_MAX: Final = 5.0
 
 
+class _Cluster:
+    """The admin client of a cluster, the last errors of its connections, and the cluster's id."""
+
+    def __init__(self, where: TopicUrl, client: Mapping[str, str] | None) -> None:
+        self.errors = ClientErrors(client)
+        settings = ClientSettings(where, client or {}, self.errors)
+        self.client = admin_client(settings, TopicErrors(where, self.errors))
+        self._id: str | None = None
+
+    def cluster_id(self, admin: TopicAdmin) -> str:
+        """The id, queried once."""
+        if self._id is None:
+            self._id = admin.cluster_id()
+        return self._id
+
+
 class TopicLog(LogDefaults):
     """A log in a topic; created by ``open``.
 
@@ -65,7 +83,13 @@ class TopicLog(LogDefaults):
     _writer: TopicWriter
 
     def __init__(
-        self, where: TopicUrl, client: Mapping[str, str] | None, settings: TopicSettings | None, *, mode: Mode
+        self,
+        where: TopicUrl,
+        client: Mapping[str, str] | None,
+        settings: TopicSettings | None,
+        *,
+        mode: Mode,
+        shared: SharedClients | None = None,
     ) -> None:
         """Create the clients; does not connect."""
         self._where = where
@@ -74,11 +98,12 @@ class TopicLog(LogDefaults):
         self._connecting = threading.Lock()
         self._is_connected = False
         self._closing = threading.Event()
-        errors = ClientErrors(client)
         is_closed = self._closing.is_set
-        self._topic_errors = TopicErrors(where, errors)
-        self._settings = ClientSettings(where, client or {}, errors)
-        self._admin = TopicAdmin(self._settings.admin(), where.topic, self._topic_errors, is_closed)
+        clients, key = shared or SharedClients(), (where.bootstrap_servers, frozenset((client or {}).items()))
+        self._cluster = clients.get(key, lambda: _Cluster(where, client))
+        self._topic_errors = TopicErrors(where, self._cluster.errors)
+        self._settings = ClientSettings(where, client or {}, self._cluster.errors)
+        self._admin = TopicAdmin(self._cluster.client, where.topic, self._topic_errors, is_closed)
         self._reader = TopicReader(where, self._settings, self._admin, self._topic_errors, is_closed)
         self._transactions = OpenTransactions(
             where, self._settings, self._admin, self._topic_errors, is_closed
@@ -96,6 +121,7 @@ class TopicLog(LogDefaults):
         client: Mapping[str, str] | None = None,
         settings: TopicSettings | None = None,
         lazily: bool = False,
+        shared: SharedClients | None = None,
     ) -> Self:
         """Check that the topic can be a log, and open it.
 
@@ -108,6 +134,7 @@ class TopicLog(LogDefaults):
             settings: of a new topic.
             lazily: connect at the first call, or in ``connect``. Until that succeeds, ``identity`` and
                 ``removal_retention_ms`` raise LogUnreachableError.
+            shared: clients of other logs, of which this one uses those of its cluster.
 
         Raises:
             LogNotFoundError: there is no such topic.
@@ -115,7 +142,7 @@ class TopicLog(LogDefaults):
                 compacted; the text has the way out.
             LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access.
         """
-        log = cls(parse_topic_url(url), client, settings, mode=mode)
+        log = cls(parse_topic_url(url), client, settings, mode=mode, shared=shared)
         return log if lazily else log.connect_or_close()
 
     def connect(self) -> None:
@@ -132,7 +159,7 @@ class TopicLog(LogDefaults):
         check_topic(self._where, topic)
         self._retention_ms = topic.delete_retention_ms
         # The identity of all records that are read from now on.
-        self._identity = LogIdentity(self._admin.cluster_id(), self._admin.topic_id())
+        self._identity = LogIdentity(self._cluster.cluster_id(self._admin), topic.topic_id)
         self._checked_at_s = time.monotonic()
         self._writer = TopicWriter(
             self._where, self._settings, self._topic_errors, topic.message_bytes_max, self._closing.is_set
@@ -294,6 +321,11 @@ class TopicLog(LogDefaults):
         except LogStorageError:
             pass  # the append is committed; the cluster does not answer now
         return end_offset
+
+    def end_reading(self) -> None:
+        """As MetadataLog: a consumer fetches and asks for metadata also while nobody reads."""
+        with self._reading:
+            self._reader.close()
 
     def close(self) -> None:
         """Close the clients, end a ``wait``. Idempotent."""

@@ -416,10 +416,11 @@ class TopicReader:
         return any(each is not None and each < offset for each in offsets)
 
     def close(self) -> None:
+        """Close the consumers; a later read makes new ones."""
         self._close_drainer()
         if self._waker is not None:
             self._waker.close()
-        self._waker = None
+        self._waker = self._waker_at = None
 
 
 def _decode(messages: list[Any], epochs: list[int]) -> tuple[FetchedRecords, DecodeError | None]:

@@ -44,12 +44,22 @@ class LogEnd:
     leader_epoch: int
 
 
+def admin_client(settings: ClientSettings, topic_errors: TopicErrors) -> AdminClient:
+    """Make an admin client; it does not connect yet.
+
+    Raises:
+        LogError: a setting is invalid.
+    """
+    with topic_errors.translated("making a client"):
+        return AdminClient(dict(settings.admin()))
+
+
 class TopicAdmin:
     """Queries of one topic; every method raises LogError (TopicErrors). Thread-safe."""
 
     def __init__(
         self,
-        settings: Mapping[str, Any],
+        client: AdminClient,
         topic: str,
         topic_errors: TopicErrors,
         is_closed: Callable[[], bool],
@@ -58,8 +68,7 @@ class TopicAdmin:
         self._partition = TopicPartition(topic, 0)
         self._topic_errors = topic_errors
         self._is_closed = is_closed
-        with topic_errors.translated("making a client"):
-            self._client = AdminClient(dict(settings))
+        self._client = client
 
     def cluster_id(self) -> str:
         found = self._client.describe_cluster(request_timeout=_REQUEST_TIMEOUT_S)
@@ -83,12 +92,14 @@ class TopicAdmin:
 
     def topic_id(self) -> Uuid:
         """Id of the topic that has this name now."""
-        text = str(self._description().topic_id)
-        # The client uses the standard base64 alphabet, not the URL-safe one.
-        return uuid_from_string(text.replace("+", "-").replace("/", "_"))
+        return self.id_and_partitions()[0]
 
-    def partition_count(self) -> int:
-        return len(self._description().partitions)
+    def id_and_partitions(self) -> tuple[Uuid, int]:
+        """Id of the topic, and the number of its partitions."""
+        found = self._description()
+        # The client uses the standard base64 alphabet, not the URL-safe one.
+        text = str(found.topic_id).replace("+", "-").replace("/", "_")
+        return uuid_from_string(text), len(found.partitions)
 
     def config(self) -> dict[str, str]:
         """All settings of the topic, with defaults."""
@@ -161,12 +172,14 @@ class TopicDescription:
     """The relevant settings of a topic.
 
     Attributes:
+        topic_id: its id.
         partitions: their number; a log has one.
         cleanup_policy: ``compact`` for a log.
         delete_retention_ms: minimum time that a removal remains in the log.
         message_bytes_max: of one record.
     """
 
+    topic_id: Uuid
     partitions: int
     cleanup_policy: str
     delete_retention_ms: int
@@ -176,8 +189,10 @@ class TopicDescription:
 def describe_topic(admin: TopicAdmin) -> TopicDescription:
     """Query the relevant settings; raises as TopicAdmin."""
     config = admin.config()
+    topic_id, partitions = admin.id_and_partitions()
     return TopicDescription(
-        partitions=admin.partition_count(),
+        topic_id=topic_id,
+        partitions=partitions,
         cleanup_policy=config["cleanup.policy"],
         delete_retention_ms=int(config["delete.retention.ms"]),
         message_bytes_max=int(config["max.message.bytes"]),
@@ -318,8 +333,9 @@ def create_topic(
         LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access.
     """
     where, errors = parse_topic_url(url), ClientErrors(client)
-    clients = ClientSettings(where, client or {}, errors)
-    admin = TopicAdmin(clients.admin(), where.topic, TopicErrors(where, errors), lambda: False)
+    topic_errors = TopicErrors(where, errors)
+    made = admin_client(ClientSettings(where, client or {}, errors), topic_errors)
+    admin = TopicAdmin(made, where.topic, topic_errors, lambda: False)
     if topic_exists(admin):
         raise LogError(f"{url}: there is a topic `{where.topic}` already; nothing was changed")
     topic_id = make_topic(where, admin, settings or TopicSettings())
@@ -338,9 +354,8 @@ def matching_topics(bootstrap_servers: str, pattern: JavaPattern, client: Mappin
     errors = ClientErrors(client)
     where = TopicUrl(url, bootstrap_servers, "")
     topic_errors = TopicErrors(where, errors)
-    settings = ClientSettings(where, client, errors).admin()
+    admin = admin_client(ClientSettings(where, client, errors), topic_errors)
     with topic_errors.translated("listing the topics"):
-        admin = AdminClient(settings)
         try:
             names = sorted(filter(pattern.fullmatch, admin.list_topics(timeout=_REQUEST_TIMEOUT_S).topics))
             if not names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -12,7 +12,7 @@ from records.entries import SupportedLevels
 from records.ids import uuid_to_string
 from snapshot.digest import digest_from_string
 from snapshot.fold import DeltaCounts
-from snapshot.store.layout import SnapshotRef
+from snapshot.store.layout import SnapshotRef, parse_shard_part_name
 from snapshot.store.manifest import MetadataFile, SnapshotManifest, SnapshotPart
 
 if TYPE_CHECKING:
@@ -20,6 +20,23 @@ if TYPE_CHECKING:
 
     from records.log.base import LogIdentity
     from snapshot.image import Provenance
+
+
+#: Parts of a large state: a million ACLs are then stored in parts of some 3 MB.
+_SHARDS: Final = 8
+#: ACLs that are written more quickly as one part: a file costs as much as some thousand rows.
+_SMALL: Final = 10_000
+
+
+def shards_of_size(base: SnapshotManifest | None, end: int) -> int:
+    """The number of parts of a state at ``end``, which continues ``base``: one if it is known to be small.
+
+    A state in several parts becomes one part at half that size, so that no state changes often.
+    """
+    count, start = (0, 0) if base is None else (base.count, base.provenance.end_offset)
+    found = None if base is None or not base.parts else parse_shard_part_name(base.parts[0].name)
+    small = _SMALL if found is None or found[1] == 1 else _SMALL // 2
+    return 1 if count + end - start <= small else _SHARDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,12 +152,12 @@ class LogStates:
         base, before = self._base(log, end, now_ms)
         newest = base or before
         if newest is not None and newest.provenance.end_offset == end:
-            _end_fetches(log, high_watermark)
+            log.end_reading()
             return None
         if base is None:
             self._check_start(log)
         provenance = _provenance(log, end, base)
-        _end_fetches(log, high_watermark)
+        log.end_reading()
         return NextState(
             base=base,
             before=before,
@@ -185,6 +185,12 @@ class LogStates:
     def set_committed(self, manifest: SnapshotManifest) -> None:
         """Report that this state was just stored."""
         self._intact_parts = manifest.parts
+        self._freshened_at_ms = manifest.log_end_time_ms
+
+    @property
+    def is_freshen_due(self) -> bool:
+        """Whether the last ``freshen`` was a minute ago."""
+        return self._clock_ms() - self._freshened_at_ms >= _FRESHEN_INTERVAL_MS
 
     def freshen(self) -> None:
         """Move ``logEndTimeMs`` of the newest state forward if its end still is the log's end (I10).
@@ -196,10 +202,13 @@ class LogStates:
             SparkJobError: the log was replaced.
         """
         now_ms = self._clock_ms()
-        if now_ms - self._freshened_at_ms < _FRESHEN_INTERVAL_MS:
+        if not self.is_freshen_due:
             return
         self._freshened_at_ms = now_ms
         with suppress(LogError, SnapshotError):
+            newest = self._store.newest_complete(self.followed.identity)
+            if newest is not None and now_ms - newest.log_end_time_ms < _FRESHEN_INTERVAL_MS:
+                return
             log = self._opened()
             high_watermark = log.high_watermark()
             self._check_identity(log.identity.topic_id)
@@ -210,6 +219,7 @@ class LogStates:
                 and now_ms - base.log_end_time_ms >= _FRESHEN_INTERVAL_MS
             ):
                 self._store.freshen(base, log_end_time_ms=now_ms)
+            log.end_reading()
 
     def _opened(self) -> MetadataLog:
         if self._log is None:
@@ -287,13 +297,6 @@ def _record_time_ms(log: MetadataLog, offset: int, below: int) -> int | None:
                     if offset <= logged.offset < below:
                         return logged.timestamp_ms
     return None
-
-
-def _end_fetches(log: MetadataLog, high_watermark: int) -> None:
-    """Read at the log's end, so that a topic's consumer does not repeat its short fetches without a pause."""
-    if log.removal_retention_ms is not None:
-        with suppress(DecodeError, LogError):
-            log.read(high_watermark)
 
 
 def _log_end_time_ms(base: SnapshotManifest | None, end_time_ms: int | None, now_ms: int) -> int:

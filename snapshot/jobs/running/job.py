@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from snapshot.jobs.running.claim import CheckpointClaim
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from snapshot.jobs.planning.log_states import LogBacklog
     from snapshot.jobs.sources.logs import FollowedLog
 
-#: A million ACLs are then stored in parts of some 3 MB.
-SHARDS_DEFAULT: Final = 8
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
@@ -33,7 +30,7 @@ class JobSettings:
         checkpoint: Spark's checkpoint, a URL that both Hadoop and fsspec support, or a local path.
         store: URL of the snapshot store for the batches' states.
         keep: minimum number of complete snapshots of each log to retain.
-        shards: number of parts in which a log's state is stored.
+        shards: number of parts in which a log's state is stored; None: see folding.log_plan.shards_of_size.
         interval_s: seconds between two batches; None: process what exists now, then end (availableNow).
         max_offsets: limit of one batch; None: no limit.
         isolates_logs: errors of single logs are collected, and raised as one LogsFailedError before anything
@@ -47,7 +44,7 @@ class JobSettings:
     checkpoint: str
     store: str
     keep: int = 3
-    shards: int = SHARDS_DEFAULT
+    shards: int | None = None
     interval_s: float | None = None
     max_offsets: int | None = None
     isolates_logs: bool = False

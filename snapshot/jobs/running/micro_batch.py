@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from snapshot.digest import digest_to_string
 from snapshot.jobs.folding.log_fold import LogFold, fold_logs
-from snapshot.jobs.folding.log_plan import LogPlan, LogSummary, log_result
+from snapshot.jobs.folding.log_plan import LogPlan, LogSummary, log_result, shards_of_size
 from snapshot.jobs.folding.schema import FOLDED
 from snapshot.jobs.planning.log_states import LogStates
 from snapshot.jobs.planning.planned_offsets import PlannedOffsets, QueryOffsets
@@ -110,8 +110,8 @@ class MicroBatches:
         """Call LogStates.freshen for all logs, unless a batch is running."""
         if self._lock.acquire(blocking=False):
             try:
-                for states in self._states.values():
-                    states.freshen()
+                due = [states for states in self._states.values() if states.is_freshen_due]
+                for_logs(LogStates.freshen, due)
             finally:
                 self._lock.release()
 
@@ -139,7 +139,7 @@ class MicroBatches:
                 end=end,
                 provenance=state.provenance,
                 log_end_time_ms=state.log_end_time_ms,
-                shards=settings.shards,
+                shards=settings.shards or shards_of_size(state.base, end),
                 attempt=attempt,
                 store_url=settings.store,
                 base=state.base,

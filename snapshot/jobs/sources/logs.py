@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +26,7 @@ from records.java_pattern import JavaPattern
 from records.log.base import LogIdentity
 from records.log.client_keys import NamedSettings, keys_of
 from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, matching_topics, open_log
+from records.log.shared_clients import SharedClients
 from records.log.topic.url import SCHEME, parse_topic_url
 from snapshot.errors import CheckpointForeignError, SnapshotError, SparkJobError
 from snapshot.jobs.sources.log_failures import LogFailures, for_logs
@@ -48,19 +49,21 @@ _NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowedLog:
-    """One log of a job. Goes to executors.
+    """One log of a job.
 
     Attributes:
         url: ``file:DIR``, a path, ``kafka://HOST:PORT/TOPIC``, or ``kraft://HOST:PORT``.
         identity: its identity when the job started; the cluster id is the log's key everywhere.
         kafka: client settings of its cluster, ``aclog.kafka.*`` without that prefix; may hold secrets.
         is_of_fleet: the cluster id comes from the topic's name; the topic is on another cluster.
+        shared: clients of the job's logs.
     """
 
     url: str
     identity: LogIdentity
     kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
     is_of_fleet: bool = False
+    shared: SharedClients | None = field(default=None, repr=False, compare=False)
 
     @property
     def topic(self) -> str | None:
@@ -79,7 +82,7 @@ class FollowedLog:
             LogError: it cannot be opened; see open_log.
             CheckpointForeignError: it was replaced by another log.
         """
-        log = open_log(self.url, client=self.kafka)
+        log = open_log(self.url, client=self.kafka, shared=self.shared)
         found = log.identity
         if found.topic_id != self.identity.topic_id or (
             found.cluster_id != self.identity.cluster_id and not self.is_of_fleet
@@ -102,7 +105,8 @@ def resolve_logs(urls: Sequence[str], *, kafka: Mapping[str, str] = _NO_SETTINGS
     Raises:
         LogError: a log cannot be opened, or two logs have the same cluster id.
     """
-    logs = [_named(url, kafka) for url in urls]
+    shared = SharedClients()
+    logs = [_named(url, kafka, shared) for url in urls]
     if not logs:
         raise LogError("no log to follow was named: give --log or --topics-pattern")
     require_distinct_clusters(logs)
@@ -324,16 +328,18 @@ def _names(sources: Sequence[Sequence[_BoundLog]]) -> str:
     return ", ".join(f"{log.url} ({log.cluster_id})" for source in sources for log in source)
 
 
-def _named(url: str, kafka: Mapping[str, str]) -> FollowedLog:
+def _named(url: str, kafka: Mapping[str, str], shared: SharedClients) -> FollowedLog:
     if kind_of(url) == POLLED:
         raise LogError(
             f"{url}: jobs do not poll brokers. Give the directory in which a node stores the polled ACLs "
             "(file:DIR), or the snapshots that it writes with `aclog serve --snapshots`"
         )
     client = {} if kind_of(url) == DIRECTORY else kafka
-    log = open_log(url, client=client)
+    log = open_log(url, client=client, shared=shared)
     try:
-        return FollowedLog(url=url, identity=log.identity, kafka=NamedSettings(client, keys_of(client)))
+        return FollowedLog(
+            url=url, identity=log.identity, kafka=NamedSettings(client, keys_of(client)), shared=shared
+        )
     finally:
         log.close()
 
@@ -348,6 +354,7 @@ class NamedLogs:
         pattern: TopicsPattern | None = None,
     ) -> None:
         self._urls, self._kafka, self._pattern = tuple(urls), kafka, pattern
+        self._shared = SharedClients()
 
     def names(self) -> list[str]:
         """The URLs, and the topics that match now; errors as TopicsPattern."""
@@ -358,7 +365,7 @@ class NamedLogs:
 
         def resolve(url: str) -> FollowedLog | None:
             with failures.collect(url, has_own_cluster=True):
-                return _named(url, self._kafka)
+                return _named(url, self._kafka, self._shared)
             return None
 
         named = for_logs(resolve, [name for name in names if name in self._urls])
@@ -390,6 +397,7 @@ class TopicsPattern:
                 "may be one. Write (?:...) for the others"
             )
         self._bootstrap_servers, self._regex, self._kafka = bootstrap_servers, regex, kafka
+        self._shared = SharedClients()
 
     def names(self) -> list[str]:
         """The topics that match now.
@@ -425,13 +433,12 @@ class TopicsPattern:
         match = self._pattern.fullmatch(topic)
         url = f"{SCHEME}{self._bootstrap_servers}/{topic}"
         if not self._pattern.groups:
-            return _named(url, self._kafka)
+            return _named(url, self._kafka, self._shared)
         cluster_id = match.group(1) if match else None
         if not cluster_id:
             raise LogError(f"the group of the topics pattern `{self._regex}` is empty in topic `{topic}`")
-        log = _named(url, self._kafka)
-        identity = LogIdentity(cluster_id, log.identity.topic_id)
-        return FollowedLog(url=log.url, identity=identity, kafka=log.kafka, is_of_fleet=True)
+        log = _named(url, self._kafka, self._shared)
+        return replace(log, identity=LogIdentity(cluster_id, log.identity.topic_id), is_of_fleet=True)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -31,6 +31,15 @@ _FORMAT: Final = "kafka"
 #: Prefix of the consumer groups, for the operator's ACLs on groups.
 _GROUP_PREFIX: Final = "aclog-spark"
 _PARTITION: Final = "0"
+#: Settings of the connector's clients, one for each topic, which the user may change.
+_DEFAULTS: Final[Mapping[str, str]] = {
+    # Spark asks for the topic's end after each read. The answer comes after that of a fetch at the end, which
+    # the client has sent ahead, and which a broker delays by this time.
+    "fetch.max.wait.ms": "1",
+    # To register a client's metrics, which nobody reads, takes as long as to read a small topic.
+    "auto.include.jmx.reporter": "false",
+    "enable.metrics.push": "false",
+}
 
 
 def read_topics_stream(
@@ -49,7 +58,7 @@ def read_topics_stream(
     Raises:
         LogError: a setting that the connector does not have.
     """
-    options = _options(logs, kafka_options)
+    options = source_options(logs, kafka_options)
     topics = [_topic(log) for log in logs]
     options["subscribe"] = ",".join(topics)
     options["startingOffsets"] = _offsets({topic: starting_offsets[topic] for topic in topics})
@@ -66,7 +75,7 @@ def read_topic(
     ``kafka_options`` and errors: see read_topics_stream.
     """
     topic = _topic(log)
-    options = _options([log], kafka_options) | {
+    options = source_options([log], kafka_options) | {
         "subscribe": topic,
         "startingOffsets": _offsets({topic: start}),
         "endingOffsets": _offsets({topic: end}),
@@ -74,11 +83,15 @@ def read_topic(
     return _rows(spark.read.format(_FORMAT).options(**options).load(), [log])
 
 
-def _options(logs: Sequence[FollowedLog], kafka_options: Mapping[str, str]) -> dict[str, str]:
+def source_options(logs: Sequence[FollowedLog], kafka_options: Mapping[str, str]) -> dict[str, str]:
+    """The options of Spark's source for topics with the same bootstrap servers, without their names.
+
+    ``kafka_options`` and errors: see read_topics_stream.
+    """
     servers = logs[0].bootstrap_servers
     if servers is None or any(log.bootstrap_servers != servers for log in logs):
         raise ValueError("the topics of one source have the same bootstrap servers")
-    settings = connector_options(logs[0].kafka, kafka_options)
+    settings = {**_DEFAULTS, **connector_options(logs[0].kafka, kafka_options)}
     return {f"kafka.{name}": value for name, value in settings.items()} | {
         "kafka.bootstrap.servers": servers,
         "kafka.isolation.level": "read_committed",
