@@ -252,7 +252,12 @@ def test_a_state_that_is_up_to_date_costs_no_request_to_the_log(monkeypatch: pyt
     world = World(CompactedLog())
     newest = world.snapshot(10, log_end_time_ms=NOW_MS - MINUTE_MS + 1)
     opened: list[SimLog] = []
-    monkeypatch.setattr(world, "open", lambda: opened.append(world.log) or world.log)
+
+    def open_log() -> SimLog:
+        opened.append(world.log)
+        return world.log
+
+    monkeypatch.setattr(world, "open", open_log)
     world.states.freshen()
     assert opened == []
     world.states.set_committed(replace(newest, log_end_time_ms=NOW_MS))

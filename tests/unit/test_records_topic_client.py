@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient
 
 from records.errors import (
     LogAuthenticationError,
@@ -158,7 +159,7 @@ def test_topics_of_one_cluster_share_a_client(monkeypatch: pytest.MonkeyPatch) -
     """One for each cluster and its settings; a log without shared clients makes its own."""
     made: list[str] = []
 
-    class Client(topic_admin.AdminClient):
+    class Client(AdminClient):
         def __init__(self, settings: dict[str, Any]) -> None:
             made.append(settings["bootstrap.servers"])
             super().__init__(settings)
