@@ -465,6 +465,32 @@ def test_two_jobs_on_one_checkpoint_write_no_wrong_state(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("on_s3", ["--output", "--checkpoint"])
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "access denied: "),
+        ({"AWS_ENDPOINT_URL": f"http://{HOST}:1"}, f'endpoint URL: "http://{HOST}:1'),
+    ],
+    ids=["credentials", "endpoint"],
+)
+def test_a_job_names_the_store_that_it_cannot_use(
+    server: S3Server, tmp_path: Path, on_s3: str, environment: dict[str, str], message: str
+) -> None:
+    """Exit code 3, the location, the reason, where its settings are, and the command that checks them."""
+    paths = {"--output": str(tmp_path / "out"), "--checkpoint": str(tmp_path / "checkpoint")}
+    paths[on_s3] = f"s3://{BUCKET}/unusable"
+    options = [word for pair in paths.items() for word in pair]
+    done = aclog("spark", "changes", "--log", SMALL, *options, *SMALL_SPARK, **environment)
+    assert done.returncode == 3, done.stderr
+    last = done.stderr[done.stderr.index("Error: ") :]
+    assert f"s3://{BUCKET}/unusable" in last
+    assert message in last
+    assert "AWS_ENDPOINT_URL" in last
+    assert "aclog spark doctor" in last
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("environment", "bucket", "fix"),
     [

@@ -121,6 +121,17 @@ def test_jars_are_missing_or_different(
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_packages_for_another_spark(found: Diagnosis) -> None:
+    """Spark would fail at their first use, and name neither them nor the right ones."""
+    wrong = "org.apache.hadoop:hadoop-aws:3.3.4"
+    flags = SparkFlags(packages=f"a:b:1,{wrong}")
+    assert check_jars(found, flags, needs_kafka=False, needs_delta=False)
+    assert not check_jars(found, flags, needs_kafka=False, needs_delta=False, needs_s3=True)
+    only = only_finding(found)
+    assert only.what == f"--packages {wrong} does not fit Spark {jars.SPARK_VERSION}"
+    assert s3a.PACKAGE in only.fix
+
+
 @pytest.mark.parametrize(
     ("error", "fix"),
     [

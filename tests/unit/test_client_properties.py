@@ -344,6 +344,20 @@ class TestKeyStores:
                 refused += 1
         assert refused > 50
 
+    def test_a_certificate_of_an_unknown_version_is_a_configuration_error(
+        self, stores: Path, tmp_path: Path
+    ) -> None:
+        """One changed byte of a JKS file, which has no digest to fail without a password."""
+        content = bytearray((stores / "trust.jks").read_bytes())
+        version = content.index(b"\xa0\x03\x02\x01\x02") + 4  # [0] EXPLICIT INTEGER v3
+        content[version] = 30
+        (tmp_path / "damaged.jks").write_bytes(content)
+        properties = {
+            "security.protocol": "SSL", "ssl.truststore.location": str(tmp_path / "damaged.jks"),
+        }  # fmt: skip
+        with pytest.raises(ConfigError, match=r"damaged\.jks"):
+            java_client_settings(properties)
+
 
 def keytool(*arguments: object) -> None:
     subprocess.run(["keytool", *map(str, arguments)], check=True, capture_output=True)

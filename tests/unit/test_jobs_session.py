@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from snapshot.jobs.session import spark_session
+from snapshot.errors import SparkJarsError
+from snapshot.jobs.session import delta, spark_session
 from support.spark import SPARK_JARS
 
 
@@ -74,6 +75,27 @@ def test_a_connector_of_the_users_is_respected(key: str, value: str, monkeypatch
     monkeypatch.setenv("ACLOG_SPARK_JARS", "/nowhere")
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     assert "spark.jars" not in own_jvm({key: value})
+
+
+@pytest.mark.parametrize(
+    ("settings", "misfit"),
+    [
+        ({}, "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.0"),
+        ({}, "org.apache.spark:spark-sql-kafka-0-10_2.12:4.2.0"),
+        ({delta.EXTENSIONS: delta.EXTENSION}, "io.delta:delta-spark_2.13:3.2.0"),
+        ({}, "org.apache.hadoop:hadoop-aws:3.3.4"),
+    ],
+)
+def test_packages_for_another_spark_are_refused(
+    settings: dict[str, str], misfit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark would fail at their first use, with a condition that names neither. A patch release fits."""
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    connector = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.1"
+    packages = {"spark.jars.packages": f"a:b:1,{misfit},{connector}"}
+    with pytest.raises(SparkJarsError, match=f"--packages {misfit} does not fit Spark 4.2.0: name "):
+        spark_session._jvm_settings({**settings, **packages}, needs_kafka=True, needs_s3=True)
+    assert "spark.jars" not in own_jvm({"spark.jars.packages": connector})
 
 
 def test_spark_logs_only_errors_unless_logging_is_configured(nothing_given: Path) -> None:

@@ -209,7 +209,13 @@ def check_jars(
     )
     count = len(found.findings)
     for pinned, program, is_needed in needed:
-        if not is_needed or pinned.part in given:
+        if not is_needed:
+            continue
+        if misfit := pinned.misfit(given):
+            why = f"{pinned.name} of another release fails at the first use"
+            fix = f"name {pinned.package}, or leave it out"
+            found.add(f"--packages {misfit} does not fit Spark {jars.SPARK_VERSION}", why, fix)
+        if pinned.part in given:
             continue
         directory, problems = installed_jars(pinned.default_directory, pinned.variable, pinned.jars)
         if problems:

@@ -184,7 +184,10 @@ class _JksReader:
     def certificate(self, version: int) -> x509.Certificate:
         if version > 1:
             self.text()  # the type, X.509
-        return x509.load_der_x509_certificate(self.block())
+        try:
+            return x509.load_der_x509_certificate(self.block())
+        except x509.InvalidVersion as error:  # no ValueError
+            raise ValueError(str(error)) from error
 
     def _bytes(self, length: int) -> bytes:
         if length > len(self._content) - self._at:

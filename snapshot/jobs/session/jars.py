@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -109,6 +110,17 @@ class PinnedJars:
                 f"{self.package}, or --conf spark.jars=..."
             ) from error
         return [directory / jar.file for jar in self.jars]
+
+    def misfit(self, packages: str) -> str | None:
+        """The first of ``packages`` that has these jars for another Spark; a patch release fits."""
+        _, artifact, fitting = self.package.split(":")
+        for coordinates in re.split(r"[,\s]+", packages):
+            _, _, rest = coordinates.partition(":")
+            name, _, release = rest.partition(":")
+            is_other = name != artifact or release.split(".")[:2] != fitting.split(".")[:2]
+            if name.startswith(self.part) and is_other:
+                return coordinates
+        return None
 
     def print_directory(self) -> None:
         """Print the jars' directory; raises as ``paths``."""

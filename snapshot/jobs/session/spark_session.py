@@ -22,7 +22,7 @@ from records.properties import parse_properties
 from snapshot.errors import SparkJarsError, SparkJobError
 from snapshot.jobs.session.archive import archive_settings, driver_path
 from snapshot.jobs.session.delta import DELTA, EXTENSION, EXTENSIONS
-from snapshot.jobs.session.jars import CONNECTOR, PACKAGE, has_class
+from snapshot.jobs.session.jars import CONNECTOR, PACKAGE, SPARK_VERSION, has_class
 from snapshot.jobs.session.jvm import start_jvm
 from snapshot.jobs.session.s3a import FILE_SYSTEM, S3A, configure_s3a
 from snapshot.jobs.session.s3a import PACKAGE as S3A_PACKAGE
@@ -140,12 +140,17 @@ def _jvm_settings(
         option = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"
         added[_JAVA_OPTIONS] = " ".join(filter(None, (settings.get(_JAVA_OPTIONS), option)))
     jars: list[Path] = []
-    if needs_kafka and not _includes(settings, CONNECTOR.part):
-        jars += CONNECTOR.paths()
-    if EXTENSION in settings.get(EXTENSIONS, "").split(",") and not _includes(settings, DELTA.part):
-        jars += DELTA.paths()
-    if needs_s3 and not _includes(settings, S3A.part):
-        jars += S3A.paths()
+    needs_delta = EXTENSION in settings.get(EXTENSIONS, "").split(",")
+    for pinned, is_needed in ((CONNECTOR, needs_kafka), (DELTA, needs_delta), (S3A, needs_s3)):
+        if not is_needed:
+            continue
+        if not _includes(settings, pinned.part):
+            jars += pinned.paths()
+        elif (misfit := pinned.misfit(settings.get(_PACKAGES, ""))) and "SPARK_HOME" not in os.environ:
+            raise SparkJarsError(
+                f"--packages {misfit} does not fit Spark {SPARK_VERSION}: name {pinned.package}, or leave it "
+                "out"
+            )
     if jars:
         added[_JARS] = ",".join(filter(None, (settings.get(_JARS), *map(str, jars))))
     return added
