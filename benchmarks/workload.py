@@ -8,6 +8,7 @@
     fleet        400,000 ACLs    80,000 principals with five each
     strangers    300,000 ACLs    two thirds are nested prefixes for User:*; the callers have none
     mesh         200,000 ACLs    X.509 principals, 60 % with one of 512 hosts, 20 % deny
+    networks-N   N ACLs          a third for nested networks (KIP-1276)
     fleet-N, strangers-N, mesh-N: the same shapes with N ACLs
 
 A workload is a directory with ``acls.jsonl`` (payloads as kafka-dump-log prints them) and query lists:
@@ -28,6 +29,7 @@ from benchmarks.shapes.drawing import Acl, Query, Workload
 from benchmarks.shapes.fleet import fleet
 from benchmarks.shapes.jmh import jmh_shape
 from benchmarks.shapes.mesh import mesh
+from benchmarks.shapes.networks import networks
 from benchmarks.shapes.strangers import strangers
 from benchmarks.shapes.tenant import tenant, tenant_of_size
 
@@ -36,6 +38,7 @@ _SHAPES: Final[Mapping[str, Callable[[int], Workload]]] = {
     "fleet": fleet,
     "strangers": strangers,
     "mesh": mesh,
+    "networks": networks,
 }
 
 

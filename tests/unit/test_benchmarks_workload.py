@@ -10,6 +10,7 @@ from statistics import median
 
 import pytest
 
+from authorizer.api.ip_network import network_of
 from benchmarks.requests import (
     AUDITED,
     BULK,
@@ -40,6 +41,8 @@ SHA256 = {
     "strangers-2000/distinct.jsonl": "d9c7a2de4b30081949587b7a4608fbd485e3002ef546a05eb957b43ec6c05e3e",
     "mesh-2000/acls.jsonl": "6f872f86c04bf034472101f408919fb8a4fce822cd52141e9c566fe333ed0581",
     "mesh-2000/distinct.jsonl": "040a417905fee360cfa94355a6a75b8bfea1fa5273f3f5ae0985f55c2b916883",
+    "networks-2000/acls.jsonl": "169dcb9c513fbfcf82b56359ce7eebe403dcbdad4508dc84eb81c7f3e44e0eee",
+    "networks-2000/distinct.jsonl": "ebae7a57d1e38db212ad263775681497ddfdd768a06546f8c4366b67d778d880",
 }
 WORKLOADS = {file.partition("/")[0] for file in SHA256}
 
@@ -117,6 +120,17 @@ def test_a_mesh_has_hosts_and_denials() -> None:
     assert len({acl.host for acl in acls}) == 1 + 512
     assert 0.18 < sum(acl.permission_type == AclPermissionType.DENY for acl in acls) / len(acls) < 0.22
     assert all(re.fullmatch(r"User:CN=[^,]+,OU=[^,]+,O=[^,]+,C=DE", acl.principal) for acl in acls)
+
+
+def test_a_third_of_the_acls_is_for_nested_networks() -> None:
+    acls = [acl for _, acl in make_workload("networks-10000").acls]
+    assert len(acls) == len(set(acls)) == 10_000
+    networks = {network_of(acl.host) for acl in acls} - {None}
+    assert {each.length for each in networks if each} == {8, 12, 16, 20, 24}
+    assert 0.30 < sum(acl.host != "*" for acl in acls) / len(acls) < 0.36
+    everything = min(networks, key=lambda each: each.length if each else 0)
+    assert everything is not None
+    assert all(each.is_within(everything) for each in networks if each)
 
 
 def test_both_sides_read_the_same_lists(cache: Path) -> None:

@@ -35,7 +35,7 @@ class DecidingRows:
     Attributes:
         keys: by row, the key of its pattern (see `patterns.PatternRows`).
         last_keys: by row, the last key that its pattern covers; an array.
-        wider: by host, the networks that contain it.
+        wider: by host, the networks that contain it, the narrowest first.
         narrower: by network, the hosts and networks in it.
         networks: by host, its network or address; empty if no host is a network.
     """
@@ -49,7 +49,7 @@ class DecidingRows:
         codes = np.arange(len(rows.host_texts))
         codes[[host == WILDCARD for host in rows.host_texts]] = EVERY_HOST
         self.wider: dict[int, list[int]] = {}
-        self.narrower: dict[int, list[int]] = {}
+        self.narrower: dict[int, set[int]] = {}
         self.networks: dict[int, Network] = {}
         if networks:
             self._relate(rows.host_texts, codes)
@@ -65,17 +65,23 @@ class DecidingRows:
     def _relate(self, texts: Sequence[str], codes: npt.NDArray[np.int64]) -> None:
         """Record which networks contain which hosts and networks; equal networks have one code."""
         first: dict[Network, int] = {}
-        for code, text in enumerate(texts):
-            if (network := network_of(text)) is not None:
+        for code, network in enumerate(map(network_of, texts)):
+            if network is not None:
                 codes[code] = first.setdefault(network, code)
-        for code, text in enumerate(texts) if first else ():
-            pattern = network_of(text) or address_of(text)
-            if pattern is not None and codes[code] == code:
-                self.networks[code] = pattern
-                for network, other in first.items():
-                    if other != code and pattern.is_within(network):
+        if not first:
+            return
+        self.networks = {code: network for network, code in first.items()}
+        for code, address in enumerate(map(address_of, texts)):
+            if address is not None:
+                self.networks[code] = address
+        lengths = sorted({each.length for each in first}, reverse=True)
+        for code, inner in self.networks.items():
+            for length in lengths:
+                if length <= inner.length:
+                    other = first.get(inner.wider(inner.length - length))
+                    if other is not None and other != code:
                         self.wider.setdefault(code, []).append(other)
-                        self.narrower.setdefault(other, []).append(code)
+                        self.narrower.setdefault(other, set()).add(code)
 
     def narrower_of(self, host: int, other: int) -> int:
         """Return the narrower one of two overlapping hosts."""
@@ -163,12 +169,10 @@ class AclTree:
 
     def covering_in_part(self, key: int, host: int) -> Iterator[int]:
         """Yield the ACLs that cover the key for only some addresses of a network."""
-        narrower = self._forest.acls.narrower.get(host, ())
+        hosts, narrower = self._forest.acls.hosts, self._forest.acls.narrower.get(host, ())
         pattern = self.pattern_around(key) if narrower else NO_PATTERN
         while pattern != NO_PATTERN:
-            by_host = self._hosts_at(pattern)
-            for each in narrower:
-                yield from by_host.get(each, ())
+            yield from (number for number in self.acls_of(pattern) if hosts[number] in narrower)
             pattern = self._forest.outer[pattern]
 
     def overlapping(self, key: int, host: int, bits: int) -> Iterator[int]:
@@ -178,19 +182,24 @@ class AclTree:
         """
         acls = self._forest.acls
         narrower = acls.narrower.get(host, ())
-        shared = {EVERY_HOST, host, *acls.wider.get(host, ()), *narrower}
+        wider = {EVERY_HOST, host, *acls.wider.get(host, ())}
+
+        def is_shared(number: int) -> bool:
+            other = acls.hosts[number]
+            return host == EVERY_HOST or other in wider or other in narrower
+
         pattern = self.pattern_around(key)
         while pattern != NO_PATTERN:
             candidates = (
                 self.acls_of(pattern) if host == EVERY_HOST or narrower else self._of_host(pattern, host)
             )
             for number in candidates:
-                if acls.masks[number] & bits and (host == EVERY_HOST or acls.hosts[number] in shared):
+                if acls.masks[number] & bits and is_shared(number):
                     yield number
             pattern = self._forest.outer[pattern]
         for position in self._below(key, bits):
             number = self._forest.numbers[position]
-            if host == EVERY_HOST or acls.hosts[number] in shared:
+            if is_shared(number):
                 yield number
 
     def _below(self, key: int, bits: int) -> Iterator[int]:

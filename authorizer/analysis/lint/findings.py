@@ -19,11 +19,20 @@ The rules:
 
 from __future__ import annotations
 
+from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
+import msgspec
 import numpy as np
 
+from authorizer.analysis.lint.affected_acls import (
+    NO_ROW,
+    ChangedParts,
+    parts_around,
+    rows_of,
+    types_denied_to_everyone,
+)
 from authorizer.analysis.lint.ineffective_acls import ineffective_reason
 from authorizer.analysis.lint.removable_acls import RemovableAcl, find_removable
 from authorizer.analysis.lint.rules import RULES, LintRules, Rule
@@ -31,16 +40,21 @@ from authorizer.analysis.permissions.acl_comparison import DistinctAcls
 from authorizer.engine.decisions.rules import allows
 from authorizer.engine.index.pattern_keys import PATTERNS, PERMISSIONS
 from records.acl import WILDCARD, PatternType, ResourceType
+from records.columns.acl_table import AclTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
+    from authorizer.analysis.lint.affected_acls import Part
     from authorizer.engine.decisions.state import AuthorizerSettings
-    from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
     from records.ids import Uuid
+
+#: What happens to a removable ACL; ``kept`` is one that is information only.
+_Outcome = Literal["removed", "accepted", "kept"]
+_Found = dict[_Outcome, list[RemovableAcl]]
 
 
 class Finding(NamedTuple):
@@ -71,7 +85,7 @@ class Finding(NamedTuple):
         return _severity(is_defect=self.is_defect)
 
 
-class FoundRow(NamedTuple):
+class FoundRow(msgspec.Struct, frozen=True, gc=False):
     """A finding without its ACL and its proof, which `Lint.finding` adds: few of many are shown.
 
     Attributes:
@@ -101,6 +115,7 @@ class Lint:
         *,
         keeps_by_type: bool = False,
         topics: Container[str] | None = None,
+        previous: Lint | None = None,
     ) -> None:
         """Check a set of ACLs.
 
@@ -111,22 +126,69 @@ class Lint:
             keeps_by_type: whether to keep an ACL, without a finding, if the answers of
                 authorize-by-resource-type may change without it.
             topics: the existing topics, if known.
+            previous: the findings about another set: what cannot have changed is not computed again.
         """
+        self._settings = settings
         self._rules = rules
         self._topics = topics
         self._keep_by_type = keeps_by_type
         self._distinct = DistinctAcls.of(table)
         self.acls = self._distinct.table
-        self.accepted = 0
-        self._kept_denies: list[RemovableAcl] = []
-        self._accepted_removable: list[RemovableAcl] = []
-        self.removable = find_removable(self.acls, settings, self._keeps)
+        found = None if previous is None else self._search_changed(previous)
+        self._found = self._search() if found is None else found
+        self.accepted = len(self._found["accepted"])
+        self.removable = self._found["removed"]
         self._is_removable = np.zeros(len(self.acls), np.bool_)
         self._is_removable[[each.row for each in self.removable]] = True
 
+    def _search_changed(self, previous: Lint) -> _Found | None:
+        """Search only among ACLs whose findings may differ from the previous ones; None: among all."""
+        if (
+            self._settings.allow_everyone
+            or (previous._settings, previous._rules) != (self._settings, self._rules)
+            or previous._keep_by_type
+            or self._keep_by_type
+        ):
+            return None
+        changed = ChangedParts.between(previous.acls, self.acls)
+        parts = changed.parts
+        found = self._search_parts(parts)
+        if found is not None and (more := self._denied_to_everyone(previous, changed, found)):
+            parts = parts | more
+            found = self._search_parts(parts)
+        if found is None:
+            return None
+        is_affected, rows = rows_of(self.acls, parts), changed.new_rows.tolist()
+        return {
+            outcome: [each.without_proof(each.row) for each in found[outcome] if is_affected[each.row]]
+            + [
+                each.without_proof(row)
+                for each in same
+                if (row := rows[each.row]) != NO_ROW and not is_affected[row]
+            ]
+            for outcome, same in previous._found.items()
+        }
+
+    def _search_parts(self, parts: set[Part]) -> _Found | None:
+        """Search among the ACLs on which findings about parts depend; None: those are most ACLs."""
+        is_searched = rows_of(self.acls, parts_around(self.acls, rows_of(self.acls, parts)))
+        if 2 * np.count_nonzero(is_searched) > len(self.acls):
+            return None
+        return self._search(np.flatnonzero(is_searched))
+
+    def _denied_to_everyone(self, previous: Lint, changed: ChangedParts, found: _Found) -> set[Part]:
+        """The resource types where changes, also of what is removed, may affect a DENY of ``User:*``."""
+        is_removable = np.zeros(len(self.acls), np.bool_)
+        is_removable[[each.row for each in found["removed"]]] = True
+        was_removable = np.zeros(len(self.acls), np.bool_)
+        was_removable[~changed.is_added] = previous._is_removable[~changed.is_removed]
+        is_changed = rows_of(self.acls, changed.parts) & (is_removable != was_removable) | changed.is_added
+        tables = previous.acls.take(changed.is_removed), self.acls.take(is_changed)
+        return types_denied_to_everyone(AclTable.concat(tables), self.acls)
+
     def findings(self) -> Iterator[Finding]:
         """Yield all findings by rule; those of one rule in the order of the ACLs."""
-        return map(self.finding, self.found_rows())
+        return iter(self.findings_of([*self.found_rows()]))
 
     def found_rows(self) -> Iterator[FoundRow]:
         """Yield the same as `findings`, without proofs."""
@@ -138,7 +200,7 @@ class Lint:
             else:
                 self.accepted += 1
         by_rule: dict[Rule, list[RemovableAcl]] = {rule: [] for rule in RULES}
-        idle = (each for each in self._kept_denies if each.row not in reported)
+        idle = (each for each in self._found["kept"] if each.row not in reported)
         for each in (*self.removable, *idle):
             by_rule[each.rule].append(each)
         for rule, same in by_rule.items():
@@ -150,7 +212,7 @@ class Lint:
         for found, acceptance in self._other_rows():
             if acceptance is not None:
                 yield found, acceptance
-        for each in sorted(self._accepted_removable, key=attrgetter("row")):
+        for each in sorted(self._found["accepted"], key=attrgetter("row")):
             yield FoundRow(each.rule, each.row, each), self._acceptance(each.rule, each.row) or ""
 
     def _other_rows(self) -> Iterator[tuple[FoundRow, str | None]]:
@@ -172,9 +234,18 @@ class Lint:
         """Return ``warning`` for a defect, else ``info``."""
         return _severity(is_defect=self.is_defect(found))
 
+    def findings_of(self, found: Sequence[FoundRow]) -> list[Finding]:
+        """Return the findings with their ACLs and proofs."""
+        self._prove([each.removable for each in found if each.removable is not None])
+        return [*map(self._finding, found)]
+
     def finding(self, found: FoundRow) -> Finding:
         """Return the finding with its ACL and its proof."""
-        rule, row, removable = found
+        (finding,) = self.findings_of((found,))
+        return finding
+
+    def _finding(self, found: FoundRow) -> Finding:
+        rule, row, removable = found.rule, found.row, found.removable
         acl, is_defect = self._record(row), self.is_defect(found)
         if removable is None:
             return Finding(rule, acl, self._ids(row), _OTHER_REASONS[rule](acl), is_defect=is_defect)
@@ -207,17 +278,40 @@ class Lint:
         """Yield the removable ACLs, in order."""
         return self.acls.records(np.flatnonzero(self._is_removable))
 
-    def _keeps(self, removable_acl: RemovableAcl) -> bool:
-        if self._keep_by_type and not removable_acl.keeps_by_resource_type:
-            return True
-        if self._acceptance(removable_acl.rule, removable_acl.row) is not None:
-            self.accepted += 1
-            self._accepted_removable.append(removable_acl)
-            return True
-        is_kept = not self._rules.is_defect(removable_acl.rule)
-        if is_kept:
-            self._kept_denies.append(removable_acl)
-        return is_kept
+    def _search(self, rows: npt.NDArray[np.int64] | None = None) -> _Found:
+        """Find the removable ACLs among some of the ACLs, or all."""
+        found: _Found = {each: [] for each in get_args(_Outcome)}
+
+        def keeps(removable: RemovableAcl) -> bool:
+            outcome = self._outcome(removable)
+            if outcome is not None:
+                found[outcome].append(removable)
+            return outcome != "removed"
+
+        find_removable(self.acls, self._settings, keeps, rows)
+        return found
+
+    def _prove(self, removable: Iterable[RemovableAcl]) -> None:
+        """Find the proofs that `_search_changed` leaves out."""
+        unproven = {each.row: each for each in removable if not each.has_proof}
+        if not unproven:
+            return
+        is_row = np.zeros(len(self.acls), np.bool_)
+        is_row[[*unproven]] = True
+        is_searched = rows_of(self.acls, parts_around(self.acls, is_row))
+        # Those for impossible names have an effect on authorize-by-resource-type.
+        all_found = chain.from_iterable(self._found.values())
+        is_searched[[each.row for each in all_found if each.rule == "dead"]] = True
+        for found in chain.from_iterable(self._search(np.flatnonzero(is_searched)).values()):
+            if found.row in unproven:
+                unproven[found.row].known_proof = found.proof
+
+    def _outcome(self, found: RemovableAcl) -> _Outcome | None:
+        if self._keep_by_type and not found.keeps_by_resource_type:
+            return None
+        if self._acceptance(found.rule, found.row) is not None:
+            return "accepted"
+        return "removed" if self._rules.is_defect(found.rule) else "kept"
 
     def _acceptance(self, rule: Rule, row: int) -> str | None:
         # Without such rules no record needs to be created.

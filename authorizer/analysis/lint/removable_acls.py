@@ -20,9 +20,10 @@ The rest is irreducible: a needed ACL stays needed when others are removed. Exce
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
 from authorizer.analysis.lint.acl_masks import AclMasks, masks_of_others
@@ -43,7 +44,7 @@ from records.acl import AclOperation, ResourceType
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -74,28 +75,40 @@ class Proof(NamedTuple):
     keeps_by_resource_type: bool
 
 
-class RemovableAcl:
+class RemovableAcl(msgspec.Struct, gc=False):
     """An ACL that can be removed. Its proof is computed when it is read: few of many are shown.
 
+    A garbage collection does not visit these objects, of which there are as many as findings.
+
     ``is_independent``: whether it can be removed first; if not, ``by`` is an ALLOW to remove before it.
+    ``prove`` computes the proof; None: another search does.
     """
 
-    __slots__ = ("_proof", "is_independent", "row", "rule")
+    row: int
+    rule: RemovalRule
+    is_independent: bool = True
+    prove: Callable[[RemovableAcl], Proof] | None = None
+    number: int = -1
+    #: How many DENYs were removed before.
+    removed: int = 0
+    known_proof: Proof | None = None
 
-    def __init__(
-        self, row: int, rule: RemovalRule, proof: Proof | Callable[[], Proof], *, is_independent: bool = True
-    ) -> None:
-        self.row = row
-        self.rule = rule
-        self.is_independent = is_independent
-        self._proof = proof
+    def without_proof(self, row: int) -> RemovableAcl:
+        """Return the same ACL in a table where it has another row."""
+        return RemovableAcl(row, self.rule, self.is_independent)
+
+    @property
+    def has_proof(self) -> bool:
+        """Whether the proof is known or can be computed."""
+        return self.known_proof is not None or self.prove is not None
 
     @property
     def proof(self) -> Proof:
-        proof = self._proof
-        if not isinstance(proof, Proof):
-            self._proof = proof = proof()
-        return proof
+        if self.known_proof is None:
+            if self.prove is None:
+                raise ValueError("this ACL has no proof")
+            self.known_proof = self.prove(self)
+        return self.known_proof
 
     @property
     def by(self) -> tuple[int, ...]:
@@ -109,35 +122,45 @@ class RemovableAcl:
 
 
 def find_removable(
-    table: AclTable, settings: AuthorizerSettings, keeps: Callable[[RemovableAcl], bool] = lambda _: False
+    table: AclTable,
+    settings: AuthorizerSettings,
+    keeps: Callable[[RemovableAcl], bool] = lambda _: False,
+    rows: npt.NDArray[np.int64] | None = None,
 ) -> list[RemovableAcl]:
     """Return all ACLs that can be removed together, of a table without repeats.
 
-    ``keeps`` is called for each removable ACL; the ACL is kept if it returns True.
+    ``keeps`` is called for each removable ACL; the ACL is kept if it returns True. ``rows``: those among
+    which to search, sorted; None: all.
     """
-    return list(_Search(table, settings, keeps))
+    return list(_Search(table, settings, keeps, np.arange(len(table)) if rows is None else rows))
 
 
 class _Search:
     def __init__(
-        self, table: AclTable, settings: AuthorizerSettings, keeps: Callable[[RemovableAcl], bool]
+        self,
+        table: AclTable,
+        settings: AuthorizerSettings,
+        keeps: Callable[[RemovableAcl], bool],
+        searched: npt.NDArray[np.int64],
     ) -> None:
         self._table = table
+        self._searched = searched
         self._keeps = keeps
         self._covers = AllowEveryoneCoverage(table) if settings.allow_everyone else None
         # If the release is unknown, ACLs for networks may or may not match: they are kept, and no other ACL
         # is removed because of them.
         is_known = settings.kafka_version is not None
         self._networks = settings.networks if is_known else NETWORK_HOSTS
-        self._rows = rows = PatternRows.of(table, networks=self._networks)
+        part = table if len(searched) == len(table) else table.take(searched)
+        self._rows = rows = PatternRows.of(part, networks=self._networks)
         self._acls = DecidingRows(rows, networks=self._networks.deny)
-        self._row_of: list[int] = rows.positions.tolist()
+        self._row_of: list[int] = searched[rows.positions].tolist()
         super_users = settings.super_users - {WILDCARD_PRINCIPAL}
         is_super = np.array([each in super_users for each in rows.principal_texts], np.bool_)
         self._super_user_rows = np.flatnonzero(is_super[rows.principals])
         self._not_super_users = np.flatnonzero(~is_super[rows.principals])
         is_open = (
-            np.zeros(len(rows.positions), np.bool_) if is_known else has_network_host(table)[rows.positions]
+            np.zeros(len(rows.positions), np.bool_) if is_known else has_network_host(part)[rows.positions]
         )
         self._considered = self._not_super_users[~is_open[self._not_super_users]]
         codes = {each: code for code, each in enumerate(rows.principal_texts)}
@@ -152,7 +175,8 @@ class _Search:
         yield from self._ineffective()
         for number in self._super_user_rows.tolist():
             row = self._row_of[number]
-            found = RemovableAcl(row, "super-user", self._proof(row, (), keeps_by_resource_type=True))
+            proof = self._proof(row, (), keeps_by_resource_type=True)
+            found = RemovableAcl(row, "super-user", known_proof=proof)
             if self._try_remove(found):
                 yield found
         is_allow = self._rows.masks & EVERYTHING != 0
@@ -162,8 +186,9 @@ class _Search:
         is_retained[candidates] = False
         self._allowing = self._considered[is_retained[self._considered]]
         rules = self._rules_of(candidates, is_shadowed)
+        prove = self._prove_allow
         for number, rule in zip(candidates.tolist(), rules, strict=True):
-            found = RemovableAcl(self._row_of[number], rule, partial(self._prove_allow, number, rule))
+            found = RemovableAcl(self._row_of[number], rule, prove=prove, number=number)
             if self._is_kept(found):
                 is_retained[number] = True
             else:
@@ -178,11 +203,14 @@ class _Search:
                     yield combination
         allows = self._not_super_users[is_allow[self._not_super_users]]
         self._retained, self._no_more_retained = allows[is_retained[allows]], allows[~is_retained[allows]]
+        prove = self._prove_deny
         for number, clear_rule in self._candidate_denies():
             match clear_rule:
                 case "redundant":
-                    prove = partial(self._prove_deny, number, len(self._removed))
-                    deny: RemovableAcl | None = RemovableAcl(self._row_of[number], "redundant", prove)
+                    row, removed = self._row_of[number], len(self._removed)
+                    deny: RemovableAcl | None = RemovableAcl(
+                        row, "redundant", prove=prove, number=number, removed=removed
+                    )
                 case "idle-deny":
                     deny = self._idle_deny(number, None, is_read_by_type=False)
                 case _:
@@ -237,9 +265,7 @@ class _Search:
 
     def _ineffective(self) -> Iterator[RemovableAcl]:
         """The ACLs that `PatternRows` does not include."""
-        is_ineffective = np.ones(len(self._table), np.bool_)
-        is_ineffective[self._rows.positions] = False
-        ineffective = np.flatnonzero(is_ineffective)
+        ineffective = np.delete(self._searched, self._rows.positions)
         for row, record in zip(ineffective.tolist(), self._table.records(ineffective), strict=True):
             is_read_by_type = ineffective_field(
                 record, networks=self._networks.of(record.permission_type)
@@ -247,7 +273,7 @@ class _Search:
             if is_read_by_type:
                 self._types_with_impossible_names.add(record.resource_type)
             proof = self._proof(row, (), keeps_by_resource_type=not is_read_by_type)
-            found = RemovableAcl(row, "dead", proof)
+            found = RemovableAcl(row, "dead", known_proof=proof)
             if self._try_remove(found):
                 yield found
 
@@ -351,8 +377,9 @@ class _Search:
             found += forest.tree(resource_type, self._wildcard).covering(key, host)
         return [each for each in found if each != number]
 
-    def _prove_allow(self, number: int, rule: RemovalRule) -> Proof:
+    def _prove_allow(self, found: RemovableAcl) -> Proof:
         """The proof that an ALLOW is removable: by DENYs, and by ALLOWs that are not removable."""
+        number, rule = found.number, found.rule
         allowed = self._acls.masks[number] & EVERYTHING
         denies = self._covering(number, self._denies)
         if rule == "shadowed":
@@ -368,32 +395,37 @@ class _Search:
     def _allow_covered_in_parts(self, number: int) -> RemovableAcl | None:
         """The proof that ACLs for parts of a network make an ALLOW removable, or None."""
         acls = self._acls
-        key, host, principal_code = acls.keys[number], acls.hosts[number], acls.principals[number]
-        denies = self._parts(key, host, acls.types[number], principal_code, self._denies)
-        allows = self._parts(key, host, acls.types[number], principal_code, self._allows)
-        allowed = acls.masks[number] & EVERYTHING
-        chosen = covering_acls(
-            acls.networks[host], allowed, [each for each in denies if each.number != number]
-        )
-        if chosen is not None:
-            return self._removable_by(number, "shadowed", sorted(chosen), ())
-        other_acls = [each for each in (*denies, *allows) if each.number != number]
-        chosen = covering_acls(acls.networks[host], allowed, other_acls)
-        return None if chosen is None else self._removable_by(number, "redundant", sorted(chosen), ())
+        key, host = acls.keys[number], acls.hosts[number]
+        parts = self._parts(number, key, host, acls.principals[number], (self._denies, self._allows))
+        denies = [each for each in parts if not acls.masks[each.number] & EVERYTHING]
+        rule: RemovalRule
+        for rule, candidates in (("shadowed", denies), ("redundant", parts)):
+            chosen = covering_acls(acls.networks[host], acls.masks[number] & EVERYTHING, candidates)
+            if chosen is not None:
+                return self._removable_by(number, rule, sorted(chosen), ())
+        return None
 
     def _parts(
-        self, key: int, host: int, resource_type: int, principal_code: int, forest: AclForest
+        self, number: int, key: int, host: int, principal_code: int, forests: Sequence[AclForest]
     ) -> list[AddressMask]:
-        """The effects of ACLs that cover a pattern on addresses of a network."""
+        """The effects of other ACLs that cover a pattern on addresses of a network; none if none is narrower.
+
+        ``number`` is the ACL that is not included.
+        """
         acls, network = self._acls, self._acls.networks[host]
-        found = []
-        for principal in dict.fromkeys((principal_code, self._wildcard)):
-            tree = forest.tree(resource_type, principal)
-            for number in (*tree.covering(key, host), *tree.covering_in_part(key, host)):
-                if number not in self._removed:
-                    host_code = acls.hosts[number]
+        trees = [
+            forest.tree(acls.types[number], principal)
+            for forest in forests
+            for principal in dict.fromkeys((principal_code, self._wildcard))
+        ]
+        narrower = [[*tree.covering_in_part(key, host)] for tree in trees]
+        found: list[AddressMask] = []
+        for tree, in_part in zip(trees, narrower, strict=True) if any(narrower) else ():
+            for other in (*tree.covering(key, host), *in_part):
+                if other != number and other not in self._removed:
+                    host_code = acls.hosts[other]
                     pattern = network if host_code == EVERY_HOST else acls.networks[host_code]
-                    found.append(AddressMask(pattern, decided_operations(acls.masks[number]), number))
+                    found.append(AddressMask(pattern, decided_operations(acls.masks[other]), other))
         return found
 
     def _other_denies(self, number: int, removed: int) -> list[int]:
@@ -401,9 +433,10 @@ class _Search:
         order = self._removed
         return [each for each in self._covering(number, self._denies) if order.get(each, removed) >= removed]
 
-    def _prove_deny(self, number: int, removed: int) -> Proof:
+    def _prove_deny(self, found: RemovableAcl) -> Proof:
         """The proof that a DENY is redundant."""
-        other_acls = self._other_denies(number, removed)
+        number = found.number
+        other_acls = self._other_denies(number, found.removed)
         chosen = self._choose(denied_operations(self._acls.masks[number]), other_acls)
         return self._proof_by(number, chosen or [], other_acls)
 
@@ -416,10 +449,8 @@ class _Search:
             return self._removable_by(number, "redundant", chosen, other_acls)
         if acls.hosts[number] in acls.narrower:
             key, host = acls.keys[number], acls.hosts[number]
-            parts = self._parts(key, host, acls.types[number], acls.principals[number], self._denies)
-            combination = covering_acls(
-                acls.networks[host], denied_bits, [each for each in parts if each.number != number]
-            )
+            parts = self._parts(number, key, host, acls.principals[number], (self._denies,))
+            combination = covering_acls(acls.networks[host], denied_bits, parts)
             if combination is not None:
                 return self._removable_by(number, "redundant", sorted(combination), other_acls)
         is_read_by_type = False
@@ -443,7 +474,7 @@ class _Search:
         by = () if allow is None else (self._row_of[allow],)
         is_read_by_type = is_read_by_type or self._acls.types[number] in self._types_with_impossible_names
         proof = self._proof(row, by, keeps_by_resource_type=not is_read_by_type)
-        return RemovableAcl(row, "idle-deny", proof, is_independent=allow is None)
+        return RemovableAcl(row, "idle-deny", is_independent=allow is None, known_proof=proof)
 
     def _overlapping(self, number: int, bits: int, allows: tuple[AclForest, ...]) -> Iterator[int]:
         """The ALLOWs of any of these operations that share a name, a host and a principal with a DENY."""
@@ -474,11 +505,8 @@ class _Search:
                     rest &= ~denied_operations(acls.masks[other])
         if not rest or host not in acls.narrower:
             return bool(rest)
-        parts = self._parts(key, host, acls.types[number], principal_code, self._denies)
-        return (
-            covering_acls(acls.networks[host], rest, [each for each in parts if each.number != number])
-            is None
-        )
+        parts = self._parts(number, key, host, principal_code, (self._denies,))
+        return covering_acls(acls.networks[host], rest, parts) is None
 
     def _choose(self, required_bits: int, candidates: Iterable[int]) -> list[int] | None:
         """A few ACLs that together decide these operations, the last first; None if all together do not."""
@@ -510,7 +538,8 @@ class _Search:
     def _removable_by(
         self, number: int, rule: RemovalRule, chosen: list[int], other_acls: Iterable[int]
     ) -> RemovableAcl:
-        return RemovableAcl(self._row_of[number], rule, self._proof_by(number, chosen, other_acls))
+        proof = self._proof_by(number, chosen, other_acls)
+        return RemovableAcl(self._row_of[number], rule, known_proof=proof)
 
     def _proof_by(self, number: int, chosen: list[int], other_acls: Iterable[int]) -> Proof:
         record = self._record(number)
@@ -539,14 +568,14 @@ class _Search:
         rows, acls = self._rows, self._acls
         keys, masks, hosts = rows.keys[numbers], rows.masks[numbers], acls.host_codes[numbers]
         lengths = np.fromiter(map(len, rows.texts), np.int64, len(rows.texts))
-        wider = np.zeros(len(rows.host_texts) + 1, np.int64)  # the last one is `EVERY_HOST`
-        for host, around in acls.wider.items():
-            wider[host] = len(around)
+        network_lengths = np.zeros(len(rows.host_texts) + 1, np.int64)  # the last one is `EVERY_HOST`
+        for host, network in acls.networks.items():
+            network_lengths[host] = network.length
         order = np.lexsort(
             (
                 numbers,
                 np.bitwise_count(masks),
-                -wider[hosts],
+                -network_lengths[hosts],
                 hosts == EVERY_HOST,
                 -lengths[keys >> 1],
                 keys & 1 == 0,

@@ -20,7 +20,7 @@ from records.acl import CLUSTER_NAME, WILDCARD, ResourceType
 from records.topic_name import NO_TOPICS, TOPIC_CHARACTERS, TOPIC_LENGTH_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 #: A prefix, or with True a single name. A prefix sorts before the equal name, and before all that it covers.
 Key = tuple[str, bool]
@@ -64,6 +64,16 @@ class NameSpace:
                 return name, False
         return (name, True) if self.has(name) else None
 
+    def has_only(self, names: Sequence[str]) -> bool:
+        """Return whether each text is a name of a resource, and a prefix of longer names."""
+        if self.max_length is not None and max(map(len, names), default=0) >= self.max_length:
+            return False
+        if self.characters is not None:
+            text = "".join(names)
+            if not text.isascii() or text.encode("ascii").translate(None, self.characters.encode("ascii")):
+                return False
+        return self.reserved.isdisjoint(names)
+
     def shortest_name(self, prefix: str, excluded: Iterable[Key]) -> str | None:
         """Return the shortest name with this prefix that is no excluded name and has no excluded prefix.
 
@@ -102,6 +112,9 @@ class SingleName(NameSpace):
     def pattern(self, name: str, *, is_prefix: bool) -> Key | None:
         covers = self.name.startswith(name) if is_prefix else name in (self.name, WILDCARD)
         return (self.name, True) if covers else None
+
+    def has_only(self, names: Sequence[str]) -> bool:
+        return False  # a part of the name is no name
 
     def shortest_name(self, prefix: str, excluded: Iterable[Key]) -> str | None:
         is_allowed = all(

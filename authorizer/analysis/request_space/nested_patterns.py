@@ -5,12 +5,9 @@ Each step of a loop here handles all patterns of one depth or distance, so that 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-
-from authorizer.engine.index.prefix_ranges import successor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,15 +20,18 @@ NO_PATTERN: Final = -1
 
 def last_keys(keys: npt.NDArray[np.int64], texts: Sequence[str]) -> npt.NDArray[np.int64]:
     """Return for each key (see `patterns.PatternRows`) the last key that it covers."""
-    distinct, inverse = np.unique(keys, return_inverse=True)
-    lasts = [key if key & 1 else 2 * _rank_after(texts[key >> 1], texts) - 1 for key in distinct.tolist()]
-    return np.array(lasts, np.int64)[inverse]
-
-
-def _rank_after(prefix: str, texts: Sequence[str]) -> int:
-    """The rank of the first text after those with a prefix."""
-    end = successor(prefix)
-    return len(texts) if end is None else bisect_left(texts, end)
+    lasts = 2 * np.arange(len(texts)) + 1
+    is_prefix = np.zeros(len(texts), np.bool_)
+    is_prefix[keys[keys & 1 == 0] >> 1] = True
+    # The prefixes of a text, the shortest first.
+    around: list[int] = []
+    for rank, (text, is_opened) in enumerate(zip(texts, is_prefix.tolist(), strict=True)):
+        while around and not text.startswith(texts[around[-1]]):
+            lasts[around.pop()] = 2 * rank - 1
+        if is_opened:
+            around.append(rank)
+    lasts[around] = 2 * len(texts) - 1
+    return np.where(keys & 1, keys, lasts[keys >> 1])
 
 
 class NestedPatterns:

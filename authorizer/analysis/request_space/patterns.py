@@ -112,9 +112,8 @@ class PatternRows(NamedTuple):
         is_included = np.ones(len(table), np.bool_)
         if only_deciding:
             is_included &= masks != 0
-            is_included &= np.where(
-                is_allow, *(_has_clients(table.hosts, networks=each) for each in networks)
-            )
+            has_clients = {each: _has_clients(table.hosts, networks=each) for each in {*networks}}
+            is_included &= np.where(is_allow, has_clients[networks.allow], has_clients[networks.deny])
             is_included &= _by_text(table.principals, lambda principal: ":" in principal)
         keys, texts = _keys(table, is_included)
         is_included &= keys >= 0
@@ -152,12 +151,18 @@ def _keys(table: AclTable, is_included: npt.NDArray[np.bool_]) -> tuple[npt.NDAr
     names = table.names.texts
     texts = sorted({"", CLUSTER_NAME, *names})
     ranks = {text: rank for rank, text in enumerate(texts)}
+    ranks_of_names = np.fromiter(map(ranks.__getitem__, names), np.int64, len(names))
+    every_name = next((2 * code for code, name in enumerate(names) if name == WILDCARD), -1)
     keys = np.full(len(table), -1, np.int64)
     is_prefix = table.pattern_types != LITERAL_PATTERN
     for resource_type, space in NAME_SPACES.items():
         rows = np.flatnonzero(is_included & (table.resource_types == int(resource_type)))
         distinct, inverse = np.unique(table.names.codes[rows] * 2 + is_prefix[rows], return_inverse=True)
-        patterns = (space.pattern(names[each >> 1], is_prefix=each & 1) for each in distinct.tolist())
-        found = [-1 if each is None else 2 * ranks[each[0]] + each[1] for each in patterns]
-        keys[rows] = np.array(found, np.int64)[inverse]
+        found = 2 * ranks_of_names[distinct >> 1] + (distinct & 1 == 0)
+        found[distinct == every_name] = 0
+        if not space.has_only([names[each >> 1] for each in distinct.tolist() if each != every_name]):
+            patterns = (space.pattern(names[each >> 1], is_prefix=each & 1) for each in distinct.tolist())
+            keys_or_none = [-1 if each is None else 2 * ranks[each[0]] + each[1] for each in patterns]
+            found = np.array(keys_or_none, np.int64)
+        keys[rows] = found[inverse]
     return keys, texts

@@ -41,36 +41,41 @@ class Findings(NamedTuple):
     accepted: list[tuple[FoundRow, str]]
 
     @classmethod
-    def of(cls, image: AclsImage, settings: AuthorizerSettings, rules: LintRules) -> Findings:
-        """Lint a state."""
+    def of(
+        cls,
+        image: AclsImage,
+        settings: AuthorizerSettings,
+        rules: LintRules,
+        previous: Findings | None = None,
+    ) -> Findings:
+        """Lint a state; ``previous``: the findings of another one."""
         lint = Lint(
             image.merged().columns,
             settings.with_version_of(image),
             rules,
             topics=image.metadata.known_topics,
+            previous=None if previous is None else previous.lint,
         )
         return cls(lint, [*lint.found_rows()], [*lint.accepted_rows()])
 
     def page(self, query: LintQuery, teams: Teams) -> dict[str, Any]:
         """Return a page of the selected findings, and the number of all of them by rule."""
         lint = self.lint
-        shown = self.accepted if query.accepted else [(each, None) for each in self.found]
+        accepted = self.accepted if query.accepted else []
+        reasons = {(each.rule, each.row): reason for each, reason in accepted}
+        shown = [each for each, _ in accepted] if query.accepted else self.found
         selected = [
-            (each, accepted)
-            for each, accepted in shown
+            each
+            for each in shown
             if query.rule in (None, each.rule)
             and query.severity in (None, lint.severity(each))
             and (not query.can_go or lint.is_removable(each))
         ]
         acl_filter = AclRecordFilter(query, teams)
         if not acl_filter.selects_all:
-            acls = lint.records_of([each for each, _ in selected])
-            selected = [*compress(selected, map(acl_filter.selects_acl, acls))]
-        counts = Counter(each.rule for each, _ in shown)
-        page = [
-            (lint.finding(each), accepted)
-            for each, accepted in selected[query.first : query.first + query.count]
-        ]
+            selected = [*compress(selected, map(acl_filter.selects_acl, lint.records_of(selected)))]
+        counts = Counter(each.rule for each in shown)
+        page = selected[query.first : query.first + query.count]
         return {
             "acls": len(lint.acls),
             "can_go": len(lint.removable),
@@ -79,8 +84,12 @@ class Findings(NamedTuple):
             "total": len(selected),
             "first": query.first,
             "findings": [
-                {"acl": acl_json(each.acl), **_finding_json(each), "accepted": accepted}
-                for each, accepted in page
+                {
+                    "acl": acl_json(each.acl),
+                    **_finding_json(each),
+                    "accepted": reasons.get((found.rule, found.row)),
+                }
+                for found, each in zip(page, lint.findings_of(page), strict=True)
             ],
         }
 
@@ -116,17 +125,18 @@ class FindingsCache:
         with self._lock:
             cached = self._cached
             if cached is None or cached[0].index is not state.index or cached[1] != rules:
-                cached = self._cached = state, rules, Findings.of(image, state.settings, rules)
+                previous = None if cached is None else cached[2]
+                cached = self._cached = state, rules, Findings.of(image, state.settings, rules, previous)
             return cached[2]
 
 
 def findings_by_acl(findings: Findings, acl_ids: Container[Uuid]) -> dict[Uuid, list[dict[str, Any]]]:
     """Return the findings about some ACLs, by ACL id."""
+    lint = findings.lint
+    selected = [(found, each) for found in findings.found for each in lint.ids_of(found) if each in acl_ids]
     by_id: dict[Uuid, list[dict[str, Any]]] = {}
-    for found in findings.found:
-        for acl_id in findings.lint.ids_of(found):
-            if acl_id in acl_ids:
-                by_id.setdefault(acl_id, []).append(_finding_json(findings.lint.finding(found)))
+    for (_, acl_id), finding in zip(selected, lint.findings_of([each for each, _ in selected]), strict=True):
+        by_id.setdefault(acl_id, []).append(_finding_json(finding))
     return by_id
 
 
