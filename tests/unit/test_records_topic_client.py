@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError
@@ -19,7 +20,7 @@ from records.ids import Uuid
 from records.log.shared_clients import SharedClients
 from records.log.topic import TopicLog, topic_admin
 from records.log.topic.client import ClientErrors, ClientSettings
-from records.log.topic.topic_admin import TopicDescription, check_topic
+from records.log.topic.topic_admin import ClusterClient, TopicAdmin, TopicDescription, check_topic
 from records.log.topic.topic_errors import NoLeaderError, TopicErrors
 from records.log.topic.url import TopicUrl, parse_topic_url
 
@@ -173,3 +174,12 @@ def test_topics_of_one_cluster_share_a_client(monkeypatch: pytest.MonkeyPatch) -
     TopicLog.open(urls[0], client={"client.id": "c"}, lazily=True, shared=shared).close()
     TopicLog.open(urls[0], lazily=True).close()
     assert made[2:] == ["127.0.0.1:1", "127.0.0.1:1"]
+
+
+def test_the_id_of_a_cluster_is_queried_again_when_a_topic_was_replaced() -> None:
+    """One query serves many topics; a changed topic may be on another cluster at the same address."""
+    ids = iter(["first", "second"])
+    admin = cast("TopicAdmin", SimpleNamespace(cluster_id=lambda: next(ids)))
+    cluster = ClusterClient(WHERE, None)
+    assert [cluster.cluster_id(admin, 3600), cluster.cluster_id(admin, 3600)] == ["first", "first"]
+    assert [cluster.cluster_id(admin, 0), cluster.cluster_id(admin, 3600)] == ["second", "second"]

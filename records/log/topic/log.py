@@ -21,13 +21,13 @@ from records.ids import uuid_to_string
 from records.log.base import READ_BYTES_MAX, LogIdentity
 from records.log.defaults import LogDefaults
 from records.log.shared_clients import SharedClients
-from records.log.topic.client import ClientErrors, ClientSettings
+from records.log.topic.client import ClientSettings
 from records.log.topic.open_transaction import OpenTransactions
 from records.log.topic.reader import TopicReader
 from records.log.topic.topic_admin import (
+    ClusterClient,
     TopicAdmin,
     TopicSettings,
-    admin_client,
     check_topic,
     describe_topic,
     make_topic,
@@ -51,22 +51,6 @@ Mode = Literal["read", "write", "create"]
 _IDENTITY_AGE_S_MAX: Final = 1.0
 #: Concurrent transactions are complete within milliseconds; after this time a reader gets the reason.
 _HELD_BACK_S_MAX: Final = 5.0
-
-
-class _Cluster:
-    """The admin client of a cluster, the last errors of its connections, and the cluster's id."""
-
-    def __init__(self, where: TopicUrl, client: Mapping[str, str] | None) -> None:
-        self.errors = ClientErrors(client)
-        settings = ClientSettings(where, client or {}, self.errors)
-        self.client = admin_client(settings, TopicErrors(where, self.errors))
-        self._id: str | None = None
-
-    def cluster_id(self, admin: TopicAdmin) -> str:
-        """The id, queried once."""
-        if self._id is None:
-            self._id = admin.cluster_id()
-        return self._id
 
 
 class TopicLog(LogDefaults):
@@ -100,7 +84,7 @@ class TopicLog(LogDefaults):
         self._closing = threading.Event()
         is_closed = self._closing.is_set
         clients, key = shared or SharedClients(), (where.bootstrap_servers, frozenset((client or {}).items()))
-        self._cluster = clients.get(key, lambda: _Cluster(where, client))
+        self._cluster = clients.get(key, lambda: ClusterClient(where, client))
         self._topic_errors = TopicErrors(where, self._cluster.errors)
         self._settings = ClientSettings(where, client or {}, self._cluster.errors)
         self._admin = TopicAdmin(self._cluster.client, where.topic, self._topic_errors, is_closed)
@@ -151,15 +135,16 @@ class TopicLog(LogDefaults):
             if not self._is_connected:
                 if self._mode == "create" and not topic_exists(self._admin):
                     make_topic(self._where, self._admin, self._topic_settings)
-                self._load_topic()
+                self._load_topic(age_s=_IDENTITY_AGE_S_MAX)
                 self._is_connected = True
 
-    def _load_topic(self) -> None:
+    def _load_topic(self, *, age_s: float = 0) -> None:
+        """Check the topic, and take its identity; ``age_s``: how old the cluster's id may be."""
         topic = describe_topic(self._admin)
         check_topic(self._where, topic)
         self._retention_ms = topic.delete_retention_ms
         # The identity of all records that are read from now on.
-        self._identity = LogIdentity(self._cluster.cluster_id(self._admin), topic.topic_id)
+        self._identity = LogIdentity(self._cluster.cluster_id(self._admin, age_s), topic.topic_id)
         self._checked_at_s = time.monotonic()
         self._writer = TopicWriter(
             self._where, self._settings, self._topic_errors, topic.message_bytes_max, self._closing.is_set

@@ -164,6 +164,27 @@ class TopicAdmin:
                 raise self._topic_errors.translate(exception.args[0], doing) from exception
 
 
+class ClusterClient:
+    """An admin client, the last errors of its connections, and its cluster's id. Thread-safe.
+
+    Raises:
+        LogError: see admin_client.
+    """
+
+    def __init__(self, where: TopicUrl, client: Mapping[str, str] | None) -> None:
+        self.errors = ClientErrors(client)
+        settings = ClientSettings(where, client or {}, self.errors)
+        self.client = admin_client(settings, TopicErrors(where, self.errors))
+        self._id: tuple[str, float] | None = None
+
+    def cluster_id(self, admin: TopicAdmin, age_s: float) -> str:
+        """The cluster's id, queried at most ``age_s`` ago: another cluster may have its address now."""
+        if self._id is None or time.monotonic() - self._id[1] >= age_s:
+            asked_at_s = time.monotonic()
+            self._id = admin.cluster_id(), asked_at_s
+        return self._id[0]
+
+
 _COMPACT: Final = "compact"
 
 

@@ -310,12 +310,13 @@ def _provenance(log: MetadataLog, end: int, base: SnapshotManifest | None) -> Pr
     """The provenance of the state at ``end``: epoch and time of the last batch with a record below it.
 
     Logs are only read forwards, and the offsets just below ``end`` may hold no record (transaction markers,
-    compacted records). So the search reads adjacent windows of 1, 2, 4, ... offsets, backwards from ``end``,
+    compacted records). So the search reads adjacent windows of 2, 4, 8, ... offsets, backwards from ``end``,
     until one holds a record: most often the first does, and the number of windows is logarithmic in the
     length of a tail without records. It stops at the base's end.
     """
     floor = 0 if base is None else base.provenance.end_offset
-    below, step = end, 1
+    # The last offset of a transaction is its marker.
+    below, step = end, 2
     while below > floor:
         start = max(floor, below - step)
         found: Provenance | None = None
