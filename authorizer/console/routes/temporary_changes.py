@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from authorizer.analysis.history.temporary_access import temporary_changes
 from authorizer.analysis.permissions.decision_changes import describe_releases
@@ -11,21 +11,38 @@ from authorizer.analysis.permissions.request_class_text import describe_class, d
 from authorizer.console.routes.list_filters import ChangeFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from authorizer.analysis.history.temporary_access import TemporaryChange
     from authorizer.analysis.matrix.teams import Teams
     from authorizer.console.history.history_scan import History
     from authorizer.console.history.history_states import HistoryState
     from authorizer.console.routes.queries import TemporaryQuery
-    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
+
+
+class _Found(NamedTuple):
+    """The changes within a period."""
+
+    first: HistoryState
+    last: HistoryState
+    settings: AuthorizerSettings
+    changes: list[TemporaryChange]
+
+    def is_of(self, states: Sequence[HistoryState], settings: AuthorizerSettings) -> bool:
+        """Return whether this is the period."""
+        return (
+            self.first.image is states[0].image
+            and self.last.image is states[-1].image
+            and self.settings == settings
+        )
 
 
 class TemporaryChanges:
     """The classes of the last compared period, for the next page of them."""
 
     def __init__(self) -> None:
-        self._last: tuple[tuple[object, ...], list[TemporaryChange]] = (), []
+        self._last: _Found | None = None
 
     def page(
         self,
@@ -46,14 +63,13 @@ class TemporaryChanges:
         if any(each.changes is None for each in states[1:]):
             return _page([], [], query, "changes in between are too many to be held in memory")
         settings = after.settings.with_version_of(after.index.image)
-        key = id(states[0].image), states[0].end_offset, states[-1].end_offset, settings
-        known, found = self._last
-        if known != key:
+        last = self._last
+        if last is None or not last.is_of(states, settings):
             steps = [[change.pair for change in each.changes or ()] for each in states[1:]]
             table = states[0].image.merged().columns
             found = temporary_changes(table, steps, settings, check_cancelled)
-            self._last = key, found
-        selected = filter(ChangeFilter(query, teams).selects_decision, found)
+            last = self._last = _Found(states[0], states[-1], settings, found)
+        selected = filter(ChangeFilter(query, teams).selects_decision, last.changes)
         return _page(list(selected), states, query)
 
 
@@ -68,7 +84,7 @@ def _states_between(history: History, *ends: int) -> tuple[HistoryState, ...] | 
 
 def _page(
     selected: list[TemporaryChange],
-    states: tuple[HistoryState, ...] | list[HistoryState],
+    states: Sequence[HistoryState],
     query: TemporaryQuery,
     unknown: str | None = None,
 ) -> dict[str, Any]:
@@ -80,7 +96,7 @@ def _page(
     }
 
 
-def _json(change: TemporaryChange, states: tuple[HistoryState, ...] | list[HistoryState]) -> dict[str, Any]:
+def _json(change: TemporaryChange, states: Sequence[HistoryState]) -> dict[str, Any]:
     requests = change.request_class
     witness = requests.witness
     begin, end = states[change.begin], states[change.end]
