@@ -6,11 +6,19 @@ a DecodeError, never a TruncatedRecordError, which a log would take for its trun
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
-from records.batch import COMPRESSION_MASK, CONTROL, COVERED_AT, COVERED_HEADER_BYTES, LOG_APPEND_TIME
+from records.batch import (
+    COMPRESSION_MASK,
+    CONTROL,
+    COVERED_AT,
+    COVERED_HEADER_BYTES,
+    LOG_APPEND_TIME,
+    RecordBatch,
+)
 from records.codecs.kraft import decode_frame_at
 from records.compression import decompress
 from records.control import decode_control_key
@@ -18,11 +26,6 @@ from records.entries import ControlRecord
 from records.errors import DecodeError, TruncatedRecordError
 from records.log_batch import LogBatch, LogRecord
 from records.varint import read_varint, read_varlong
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from records.batch import RecordBatch
 
 _NULL: Final = 1  # size -1
 

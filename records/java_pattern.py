@@ -19,11 +19,9 @@ Source: java.util.regex.Pattern of OpenJDK 17.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 #: Bounds the time of ``replace_all``, which may search from each character to the last.
 TEXT_MAX: Final = 4096

@@ -12,17 +12,13 @@ If head and tail are cached, only the fraction is read.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from records.errors import DecodeError
-from records.request_line import BEGIN, TIME, RequestLines, event_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from records.request_line import Logged, RequestLine
+from records.request_line import BEGIN, TIME, Logged, RequestLine, RequestLines, event_line
 
 #: Maximum number of rejected lines that are reported.
 NAMED_LINES: Final = 5

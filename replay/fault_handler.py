@@ -6,13 +6,11 @@ publisher that raised, or of the loader. A log that cannot be read or decoded is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import structlog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _log = structlog.get_logger(__name__)
 

@@ -7,19 +7,16 @@ also at a million ACLs, and older images stay valid. ``AclsDelta`` builds images
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Final
 
 import msgspec
 
+from records.columns.acl_table import AppliedAcl
+from records.ids import Uuid
 from snapshot.columns import AclColumns
 from snapshot.metadata_image import MetadataImage
 from snapshot.persistent_map import PersistentMap, with_item
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from records.columns.acl_table import AppliedAcl
-    from records.ids import Uuid
 
 
 class Provenance(msgspec.Struct, frozen=True, gc=False):

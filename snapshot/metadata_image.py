@@ -9,7 +9,8 @@ no effect.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
 import msgspec
 
@@ -23,15 +24,11 @@ from records.entries import (
     FeatureLevelRecord,
     OtherRecord,
     ScramCredentialRecord,
+    SupportedLevels,
     TopicRecord,
 )
+from records.ids import Uuid
 from snapshot.persistent_map import PersistentMap, with_item, without_item
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from records.entries import SupportedLevels
-    from records.ids import Uuid
 
 
 class TopicsImage(msgspec.Struct, frozen=True, gc=False):

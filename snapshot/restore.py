@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from records.columns.acl_table import AclTable
 from snapshot.columns import AclColumns
@@ -10,9 +10,6 @@ from snapshot.digest import DIGEST_MASK
 from snapshot.fold import Fold
 from snapshot.image import AclsImage, Provenance
 from snapshot.metadata_image import MetadataImage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def restore_image(

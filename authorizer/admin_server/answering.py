@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 
-from authorizer.admin_server.api import StreamedAnswer
-from authorizer.admin_server.request import schema_of
+from authorizer.admin_server.api import Api, StreamedAnswer
+from authorizer.admin_server.request import AdminRequest, schema_of
 from authorizer.admin_server.sasl.session import SaslStateError
-from authorizer.admin_server.values_encoder import values_encoder
+from authorizer.admin_server.values_encoder import Values, values_encoder
 from authorizer.api.api_keys import api_key_name
 from authorizer.api.errors import ApiError, AuthorizerNotReadyError
 from records.errors import DecodeError
-
-if TYPE_CHECKING:
-    from authorizer.admin_server.api import Api
-    from authorizer.admin_server.request import AdminRequest
-    from authorizer.admin_server.values_encoder import Values
 
 log = structlog.get_logger(__name__)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
+from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from prometheus_client import Metric
 
 _OUTCOMES: Final = ("successful", "failed")
 _KINDS: Final = ("authentication", "reauthentication")

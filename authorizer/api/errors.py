@@ -6,13 +6,11 @@ has its own class with that name and code. Class names end in Error; ``kafka_nam
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Sequence
+from typing import ClassVar, Final
 
 from authorizer.api.secret_keys import HIDDEN, is_secret
 from records.errors import AclogError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class AuthorizerError(AclogError):

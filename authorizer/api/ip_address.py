@@ -8,11 +8,8 @@ never resolved: an ACL whose host is a name never matches.
 from __future__ import annotations
 
 from functools import lru_cache
-from ipaddress import IPv6Address, ip_address
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final
 
 #: The host of a request that names none.
 DEFAULT_HOST: Final = "127.0.0.1"

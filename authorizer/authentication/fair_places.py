@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from authorizer.authentication.failure_rate_limit import client_network
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _Result = TypeVar("_Result")
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Generic, Protocol, Self, TypeVar
+from pathlib import Path
+from typing import Final, Generic, Protocol, Self, TypeVar
 
 import structlog
 
 from authorizer.api.errors import ConfigError
 from snapshot.files.atomic_file import atomic_write
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 log = structlog.get_logger(__name__)
 

@@ -7,8 +7,9 @@ refuse such a command line, and one that names two sources of ACLs, two formats,
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from click.exceptions import NoSuchCommand
@@ -16,9 +17,6 @@ from click.exceptions import NoSuchCommand
 from authorizer.cli.command_name import as_pasted
 from authorizer.cli.invocation import SOURCE_FLAGS, begin
 from authorizer.cli.output_file import FORCE_OPTION, OutputFile
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: Options of which a command line has at most one, and what each of them does.
 _ALTERNATIVES: Final = {

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 import click
 
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.invocation import given, remember
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Suffixes that name a format; any other suffix fits every format.
 _SUFFIXES: Final = {

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 import click
 
 from authorizer.analysis.files.parsing import RESOURCES
 from authorizer.cli.options import shared
 from records.acl import CLUSTER_NAME, ResourceType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 #: Metavar and help by parameter; the cluster has one name, and needs no value.
 _NAMED: Final = {

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from authorizer.client.address import Address, Credentials
 from authorizer.client.cache import CacheSettings, DecisionCache
+from authorizer.client.calls import Call
 from authorizer.client.decision_batch import DecisionBatch, WhenUnavailable
 from authorizer.client.exchange import JSON_HEADERS, retries
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from authorizer.client.calls import Call
-    from authorizer.client.messages import AuthorizationRequest
+from authorizer.client.messages import AuthorizationRequest
 
 _T = TypeVar("_T")
 

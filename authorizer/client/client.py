@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, TypeVar
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self, TypeVar
 
 import tenacity
 
 from authorizer.api.errors import SidecarUnavailableError
+from authorizer.api.http.answers.node import NodeState
 from authorizer.client import calls
 from authorizer.client.base import ClientBase
 from authorizer.client.change_stream import ChangeStreamThread
 from authorizer.client.exchange import TRANSPORT_ERRORS, error_of_transport, value_of_response
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import TracebackType
-
-    from authorizer.api.http.answers.node import NodeState
-    from authorizer.client.messages import AuthorizationRequest, Decision
+from authorizer.client.messages import AuthorizationRequest, Decision
 
 _T = TypeVar("_T")
 

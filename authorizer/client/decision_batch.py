@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from authorizer.api.errors import SidecarError
-from authorizer.client.calls import REQUESTS_MAXIMUM, decision, decisions
+from authorizer.api.errors import SidecarError, SidecarUnavailableError
+from authorizer.client.cache import DecisionCache
+from authorizer.client.calls import REQUESTS_MAXIMUM, Call, decision, decisions
 from authorizer.client.messages import UNAVAILABLE, AuthorizationRequest, Decision
-
-if TYPE_CHECKING:
-    from authorizer.api.errors import SidecarUnavailableError
-    from authorizer.client.cache import DecisionCache
-    from authorizer.client.calls import Call
 
 #: What a client does if no sidecar is available: raise an error or return DENIED. Never ALLOWED.
 WhenUnavailable = Literal["raise", "deny"]

@@ -11,7 +11,7 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import httpcore
 import msgspec
@@ -28,10 +28,7 @@ from authorizer.api.errors import (
     SidecarUnreachedError,
 )
 from authorizer.api.http.answers.node import Problem
-from authorizer.client.calls import NotReadyError
-
-if TYPE_CHECKING:
-    from authorizer.client.calls import Call
+from authorizer.client.calls import Call, NotReadyError
 
 _T = TypeVar("_T")
 

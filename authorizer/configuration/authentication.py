@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from authorizer.api.authorizer_api import SecurityProtocol
+from authorizer.api.authorizer_api import Endpoint, SecurityProtocol
 from authorizer.api.errors import ConfigError
 from authorizer.api.ip_address import is_loopback
 from authorizer.configuration.keys.names import (
@@ -16,12 +17,6 @@ from authorizer.configuration.keys.names import (
     AUTH_TOKENS_FILE,
 )
 from authorizer.configuration.listeners import is_unix
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from authorizer.api.authorizer_api import Endpoint
 
 
 def require_complete_authentication(

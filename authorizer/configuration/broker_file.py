@@ -6,16 +6,14 @@ Source: KafkaConfig.metadataLogDir (metadata.log.dir, else the first of log.dirs
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.listeners import split_list
 from records.log.directory.files import METADATA_LOG_DIRECTORY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 METADATA_LOG_DIR: Final = "metadata.log.dir"
 LOG_DIRS: Final = "log.dirs"

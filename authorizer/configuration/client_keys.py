@@ -6,14 +6,12 @@ be ignored, and a TLS port would be contacted in the clear.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.key import CLIENT_PREFIX
 from authorizer.configuration.keys.names import COMMAND_CONFIG
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _CLIENT_KEYS: Final = frozenset(
     {

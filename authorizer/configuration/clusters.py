@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.key import ACLOG_PREFIX, CLIENT_PREFIX, variable_of
 from authorizer.configuration.keys.names import CLUSTERS, LOG_URL
 from authorizer.configuration.keys.table import BY_NAME, KEYS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 CLUSTER_PREFIX: Final = "aclog.cluster."
 

@@ -11,20 +11,16 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from authorizer.api.authorizer_api import HttpRequestContext
+from authorizer.api.authorizer_api import Action, AuthorizableRequestContext, HttpRequestContext
 from authorizer.api.errors import ConfigError
 from records.acl import AclOperation, ResourceType
 from records.topic_name import is_topic_name
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
 
 DESTINATIONS_ALLOWED: Final = (
     "`stdout`, `file:PATH`, `kafka:TOPIC` on the log's own cluster, "

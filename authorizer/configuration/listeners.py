@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Final
 
 from authorizer.api.authorizer_api import Endpoint, SecurityProtocol
 from authorizer.api.errors import ConfigError
 from authorizer.api.ip_address import is_loopback
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
 
 LISTENERS_ALLOWED: Final = (
     "NAME://HOST:PORT or, for a Unix socket, NAME:///path, separated by commas, such as "

@@ -7,7 +7,8 @@ it off silently. No key of Kafka 4.4 is as similar to one of ``_CHECKED`` as a m
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from authorizer.api.errors import ConfigError
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, parse_allow_everyone
@@ -15,9 +16,6 @@ from authorizer.configuration.broker_file import is_broker_file
 from authorizer.configuration.keys.key import ACLOG_PREFIX
 from authorizer.configuration.keys.names import EARLY_START_LISTENERS, SSL_CLIENT_AUTH, SSL_PRINCIPAL_RULES
 from authorizer.configuration.keys.table import BY_NAME
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: Keys that change decisions or callers.
 _CHECKED: Final = (

@@ -8,10 +8,11 @@ shows the commands that convert it. The sidecar reads the files (``listeners/tls
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import (
@@ -33,12 +34,7 @@ from authorizer.configuration.keys.names import (
 )
 from authorizer.configuration.keys.table import BY_NAME
 from authorizer.configuration.listeners import split_list
-from authorizer.configuration.principal_rules import parse_principal_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from authorizer.configuration.principal_rules import PrincipalRule
+from authorizer.configuration.principal_rules import PrincipalRule, parse_principal_rules
 
 #: Supported versions of TLS, the oldest first.
 PROTOCOLS: Final = ("TLSv1.2", "TLSv1.3")

@@ -10,20 +10,18 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
+
+from starlette.requests import Request
 
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.node.switch_interval import short_switch_interval
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.request_response import while_connected
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

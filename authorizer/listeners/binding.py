@@ -17,19 +17,16 @@ import errno
 import os
 import socket
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from authorizer.api.authorizer_api import Endpoint
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.listeners import is_unix
 from authorizer.listeners.unix_socket import bind_unix, connect_unix, remove_unix
 from records.log.directory.files import SOCKET_FILE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from authorizer.api.authorizer_api import Endpoint
 
 _PROC: Final = Path("/proc")
 _TABLES: Final = ("tcp", "tcp6")

@@ -11,11 +11,9 @@ come from a certificate that OpenSSL has parsed and verified.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from typing import Final
 
 #: The types that RFC 2253 names, by the bytes of their OIDs.
 _KEYWORDS: Final = {

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
+from collections.abc import Hashable
+from typing import Final
 
 LOG_INTERVAL_S: Final = 10.0
 #: Keys that are remembered; beyond them the oldest is dropped.

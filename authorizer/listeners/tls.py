@@ -10,22 +10,17 @@ import os
 import re
 import ssl
 from binascii import a2b_base64
-from typing import TYPE_CHECKING, Any, Final, Self
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Self
 
 import structlog
+from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from authorizer.api.errors import ConfigError
-from authorizer.configuration.tls import CONVERT_KEYSTORE, CONVERT_TRUSTSTORE
+from authorizer.configuration.tls import CONVERT_KEYSTORE, CONVERT_TRUSTSTORE, PemSource, TlsSettings
 from authorizer.listeners.certificate_names import certificate_expiry_s
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from prometheus_client import Metric
-
-    from authorizer.configuration.tls import PemSource, TlsSettings
 
 log = structlog.get_logger(__name__)
 

@@ -10,32 +10,26 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing, nullcontext
-from typing import TYPE_CHECKING, Final, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, closing, nullcontext
+from typing import Final, Self
 
 import structlog
-from prometheus_client import Metric
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
+from authorizer.api.authorizer_api import Endpoint
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import CLUSTERS, LOG_URL
+from authorizer.configuration.load import Config
+from authorizer.engine.decisions.audit import AuditLog
 from authorizer.node.metrics import metrics_registry
 from authorizer.node.node import Node
 from authorizer.node.reconfiguration import Reconfiguration
+from authorizer.node.writing.acl_mutator import RemoteWriter
 from records.errors import AclogError
 from replay.backoff import Backoff
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from concurrent.futures import Future
-    from contextlib import AbstractContextManager
-
-    from prometheus_client import CollectorRegistry
-
-    from authorizer.api.authorizer_api import Endpoint
-    from authorizer.configuration.load import Config
-    from authorizer.engine.decisions.audit import AuditLog
-    from authorizer.node.writing.acl_mutator import RemoteWriter
 
 log = structlog.get_logger(__name__)
 

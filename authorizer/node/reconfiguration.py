@@ -14,9 +14,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -32,12 +33,7 @@ from authorizer.configuration.keys.names import (
     LISTENERS,
 )
 from authorizer.configuration.keys.table import BY_NAME, KEYS
-from authorizer.configuration.load import CONFIG_FLAG, Config
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from authorizer.configuration.load import ConfigInputs
+from authorizer.configuration.load import CONFIG_FLAG, Config, ConfigInputs
 
 log = structlog.get_logger(__name__)
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Final
 
 # A thread that decides gets the interpreter after this time, instead of Python's default of 5 ms.
 _SHORT_INTERVAL_S: Final = 0.0005

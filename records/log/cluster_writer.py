@@ -5,12 +5,10 @@ ACLs and filters have codes, in the order of the record's fields; None in a filt
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from records.entries import AclContent
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 #: As AclContent; None for name, principal or host: any.
 AclFilterContent = tuple[int, str | None, int, str | None, str | None, int, int]

@@ -17,13 +17,11 @@ import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 from uuid import uuid4
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TEMPORARY_PREFIX: Final = ".aclog-writing-"
 #: A file that is being written changes every few seconds; after this time its writer is dead.

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from records.batch import encode_batch
 from records.codecs.kraft import encode_frame
 from records.control import ControlType, encode_control_key, snapshot_footer_value, snapshot_header_value
-from records.entries import METADATA_VERSION_FEATURE, FeatureLevelRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from records.entries import AccessControlEntryRecord
+from records.entries import METADATA_VERSION_FEATURE, AccessControlEntryRecord, FeatureLevelRecord
 
 #: Bytes of records in one batch: readers hold one batch in memory. Kafka writes and reads up to 8 MiB.
 BATCH_BYTES_MAX: Final = 1024 * 1024

@@ -14,7 +14,9 @@ empty log as one metadata transaction. It reads them from:
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
 
 from records.batch import decode_batch
 from records.entries import METADATA_VERSION_FEATURE
@@ -23,12 +25,7 @@ from snapshot.errors import SnapshotError, SnapshotMissingError, SnapshotRefused
 from snapshot.files.atomic_file import atomic_write, make_directories
 from snapshot.files.kraft_batches import SnapshotBatches, feature_records
 from snapshot.files.kraft_checkpoint import BOOTSTRAP_NAME, acl_records, checkpoint_name, read_checkpoint
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from snapshot.image import AclsImage
+from snapshot.image import AclsImage
 
 #: 3.6-IV2: without metadata transactions a controller refuses more than 10,000 records at its start.
 _LEVEL_MIN: Final = 14

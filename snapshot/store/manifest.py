@@ -29,8 +29,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -44,9 +45,6 @@ from snapshot.digest import digest_from_string, digest_to_string
 from snapshot.errors import SnapshotCorruptError, SnapshotUnsupportedError
 from snapshot.image import Provenance
 from snapshot.store.layout import SnapshotRef, is_part_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FORMAT_VERSION: Final = 2
 # Older versions of aclog read and continue snapshots without changes.

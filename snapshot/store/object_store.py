@@ -9,15 +9,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import fsspec
 
 from snapshot.errors import SnapshotError, SnapshotStoreMissingError, SnapshotStoreUnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 BUCKETS: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 _S3: Final = frozenset({"s3", "s3a"})

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import uuid4
 
 from fsspec.core import url_to_fs
@@ -23,9 +24,6 @@ from fsspec.implementations.local import LocalFileSystem
 from snapshot.errors import SnapshotError, SnapshotStoreMissingError
 from snapshot.files.atomic_file import atomic_write, make_directories
 from snapshot.store.object_store import client_options, failure, is_object_store, require_bucket
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Another node's retention may remove a new directory before the first file is in it.
 _PUT_TRIES: Final = 3

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 from authorizer.admin_server.sasl.server import SaslFailedError, SaslStep, different_authorization_id
 from records.principal import ANONYMOUS, KafkaPrincipal
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 _INVALID = "Authentication failed: Invalid username or password"
 

@@ -7,16 +7,12 @@ import hashlib
 import hmac
 import re
 import secrets
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from authorizer.admin_server.sasl.server import SaslFailedError, SaslStep, different_authorization_id
-from authorizer.authentication.scram import ITERATIONS_MIN, SCRAM_DIGESTS
+from authorizer.authentication.scram import ITERATIONS_MIN, SCRAM_DIGESTS, ScramCredential
 from records.principal import ANONYMOUS, KafkaPrincipal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from authorizer.authentication.scram import ScramCredential
 
 _NAME: Final = r"(?:[\x01-\x2B\x2D-\x3C\x3E-\x7F]|=2C|=3D)+"
 _PRINTABLE: Final = r"[\x21-\x2B\x2D-\x7E]+"

@@ -12,23 +12,19 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from authorizer.analysis.files.acl_file import numbered_acl
 from authorizer.analysis.files.kafka_acls_flags import KafkaAclsUsageError, exactly, flags_of
-from authorizer.analysis.files.parsing import line_error, parse_json_object
+from authorizer.analysis.files.parsing import Line, line_error, parse_json_object
 from authorizer.api.errors import ApiError
 from authorizer.engine.acl_validation import validate_filter
 from records.acl import AccessControlEntryFilter, AclBinding, AclBindingFilter
 from records.entries import AccessControlEntryRecord
 from records.errors import DecodeError
 from records.ids import binding_uuid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from authorizer.analysis.files.parsing import Line
 
 _COMMANDS: Final = ("kafka-acls", "kafka-acls.sh", "aclog-kafka-acls")
 _KINDS: Final = ("added", "removed")

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from authorizer.analysis.files.acl_file import parse_acls
-from authorizer.analysis.files.change_file import parse_steps
-from authorizer.analysis.files.parsing import line_error
+from authorizer.analysis.files.acl_file import NumberedAcl, parse_acls
+from authorizer.analysis.files.change_file import Step, parse_steps
+from authorizer.analysis.files.parsing import Line, line_error
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls
 from authorizer.analysis.plans.plan import with_replacements
+from authorizer.analysis.request_space.name_space import Key
 from authorizer.api.errors import ApiError
 from authorizer.engine.acl_validation import matching_records, validate_binding
 from records.acl import PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from authorizer.analysis.files.acl_file import NumberedAcl
-    from authorizer.analysis.files.change_file import Step
-    from authorizer.analysis.files.parsing import Line
-    from authorizer.analysis.request_space.name_space import Key
-    from records.entries import AccessControlEntryRecord, AclContent
+from records.entries import AccessControlEntryRecord, AclContent
 
 
 class Scope(NamedTuple):

@@ -10,8 +10,9 @@ host = "10.0.0.0/8"                     # an address or a network; default: all 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -19,9 +20,6 @@ from authorizer.analysis.files.parsing import RESOURCES, FileFormatError, parse_
 from authorizer.analysis.queries.expectations import Expectation
 from records.acl import CLUSTER_NAME, AclOperation
 from records.principal import WILDCARD_PRINCIPAL, parse_kafka_principal
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _KINDS: Final = ("allow", "deny", "only")
 

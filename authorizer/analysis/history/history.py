@@ -5,19 +5,22 @@ Sources: a log and Spark's stored history (``aclog blame``), and the states that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
-from authorizer.analysis.history.blame import DecisionTracker, NewRelease
+from authorizer.analysis.history.blame import (
+    AnswerChange,
+    Change,
+    DecisionTracker,
+    NewRelease,
+    Subject,
+    SubjectAnswer,
+)
 from authorizer.api.acl_json import acl_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from authorizer.analysis.history.blame import AnswerChange, Change, Subject, SubjectAnswer
-    from records.columns.acl_table import AppliedAcl
-    from records.ids import Uuid
-    from records.log_batch import LogRecord
-    from snapshot.metadata_image import MetadataImage
+from records.columns.acl_table import AppliedAcl
+from records.ids import Uuid
+from records.log_batch import LogRecord
+from snapshot.metadata_image import MetadataImage
 
 
 class HistoryStep(Protocol):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 from authorizer.analysis.lint.removable_acls import RemovalRule
 from records.acl import ResourceType
-
-if TYPE_CHECKING:
-    from records.entries import AccessControlEntryRecord
+from records.entries import AccessControlEntryRecord
 
 Rule = Literal[RemovalRule, "duplicate", "unknown-code", "principal-type", "topic-gone"]
 

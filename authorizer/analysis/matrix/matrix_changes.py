@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Sequence
 
-from authorizer.analysis.matrix.matrix import key_range
+from authorizer.analysis.matrix.matrix import Column, Matrix, Row, key_range
 from authorizer.analysis.permissions.related_acls import changed_principals
 from authorizer.analysis.request_space.host_answers import NO_OPERATIONS
+from authorizer.analysis.request_space.name_space import Key
 from records.principal import WILDCARD_PRINCIPAL
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from authorizer.analysis.matrix.matrix import Column, Matrix, Row
-    from authorizer.analysis.request_space.name_space import Key
 
 
 class MatrixChanges:

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Literal, NamedTuple, Protocol, Self, TypeVar
 
-from authorizer.analysis.permissions.acl_comparison import has_network_host
-from authorizer.analysis.permissions.effective_permissions import EffectivePermissions, never_cancelled
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls, has_network_host
+from authorizer.analysis.permissions.effective_permissions import (
+    Answers,
+    EffectivePermissions,
+    Overrides,
+    never_cancelled,
+)
 from authorizer.analysis.permissions.related_acls import related_by_principal, related_to
 from authorizer.analysis.permissions.request_class import PrincipalSet, RequestClass, request_classes
 from authorizer.analysis.permissions.witness import decide_witness, state_for_witnesses
-from authorizer.analysis.request_space.host_answers import NO_OPERATIONS, subtract
+from authorizer.analysis.request_space.host_answers import NO_OPERATIONS, Answer, subtract
 from authorizer.analysis.request_space.name_map import NameMap, overlay
-from authorizer.analysis.request_space.name_space import NAME_SPACES
-from authorizer.api.kafka_version import NEWEST
+from authorizer.analysis.request_space.name_space import NAME_SPACES, NameSpace
+from authorizer.api.kafka_version import NEWEST, KafkaVersion
+from authorizer.engine.decisions.decision import Decision
+from authorizer.engine.decisions.state import AuthorizerSettings
+from records.columns.acl_table import AclTable
 from records.principal import WILDCARD_PRINCIPAL
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from authorizer.analysis.permissions.acl_comparison import ChangedAcls
-    from authorizer.analysis.permissions.effective_permissions import Answers, Overrides
-    from authorizer.analysis.request_space.host_answers import Answer
-    from authorizer.analysis.request_space.name_space import NameSpace
-    from authorizer.api.kafka_version import KafkaVersion
-    from authorizer.engine.decisions.decision import Decision
-    from authorizer.engine.decisions.state import AuthorizerSettings
-    from records.columns.acl_table import AclTable
 
 Direction = Literal["granted", "revoked"]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from ipaddress import IPv4Network, IPv6Network
+from typing import Any, NamedTuple
 
 from authorizer.analysis.permissions.witness import (
     UNNAMED_HOSTS,
@@ -13,18 +15,11 @@ from authorizer.analysis.permissions.witness import (
 )
 from authorizer.analysis.request_space.host_answers import Answer, masks_by_host, operations_of
 from authorizer.analysis.request_space.host_tree import network_of_host, outermost
-from authorizer.analysis.request_space.name_space import NAME_SPACES
-from authorizer.api.ip_network import network_of
+from authorizer.analysis.request_space.name_map import NameMap
+from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
+from authorizer.api.ip_network import Network, network_of
 from authorizer.engine.index.prefix_ranges import enclosing_prefixes
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-    from ipaddress import IPv4Network, IPv6Network
-
-    from authorizer.analysis.request_space.name_map import NameMap
-    from authorizer.analysis.request_space.name_space import Key
-    from authorizer.api.ip_network import Network
-    from records.acl import AclOperation, ResourceType
+from records.acl import AclOperation, ResourceType
 
 
 class NameSet(NamedTuple):

@@ -6,26 +6,21 @@ that can exist. It is decided as any other request.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
 
 from authorizer.analysis.permissions.related_acls import related_to
 from authorizer.analysis.request_space.host_tree import MAPPED, network_of_host
+from authorizer.analysis.request_space.name_space import Key, NameSpace
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.ip_network import Network, address_text, network_of
 from authorizer.engine.decisions.authorize import decide
-from authorizer.engine.decisions.state import AuthorizerState
-from records.acl import PatternType, ResourcePattern
+from authorizer.engine.decisions.decision import Decision
+from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
+from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.columns.acl_table import AclTable
 from records.principal import parse_kafka_principal
 from snapshot.restore import image_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from authorizer.analysis.request_space.name_space import Key, NameSpace
-    from authorizer.engine.decisions.decision import Decision
-    from authorizer.engine.decisions.state import AuthorizerSettings
-    from records.acl import AclOperation, ResourceType
-    from records.columns.acl_table import AclTable
 
 #: The networks of a host that no ACL names: those for documentation (RFC 5737, RFC 3849), then all.
 UNNAMED_HOSTS: Final = tuple(

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Iterator
+from ipaddress import IPv4Network, IPv6Network
+from typing import Literal, NamedTuple
 
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
-from authorizer.analysis.permissions.request_class import PrincipalSet, request_classes
+from authorizer.analysis.permissions.request_class import PrincipalSet, RequestClass, request_classes
 from authorizer.analysis.queries.access_queries import answers_for, below_prefix, permitted_principals
 from authorizer.analysis.request_space.host_answers import OPERATION_BITS, Answer, subtract
 from authorizer.analysis.request_space.name_map import NameMap
-from authorizer.analysis.request_space.name_space import NAME_SPACES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from ipaddress import IPv4Network, IPv6Network
-
-    from authorizer.analysis.permissions.request_class import RequestClass
-    from authorizer.analysis.request_space.name_space import Key
-    from authorizer.engine.decisions.state import AuthorizerSettings
-    from records.acl import AclOperation, ResourceType
-    from records.columns.acl_table import AclTable
+from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
+from authorizer.engine.decisions.state import AuthorizerSettings
+from records.acl import AclOperation, ResourceType
+from records.columns.acl_table import AclTable
 
 
 class Expectation(NamedTuple):

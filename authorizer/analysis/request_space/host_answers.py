@@ -7,8 +7,9 @@ named network decides, and as few as possible are named (`host_tree`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from authorizer.analysis.request_space.host_tree import UNSPECIFIED, mask_at, minimal_host_masks
 from authorizer.api.ip_address import host_address
@@ -22,11 +23,7 @@ from authorizer.engine.index.masks import (
     leaf_networks,
     network_mask,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from records.acl import AclOperation
+from records.acl import AclOperation
 
 #: The mask of the hosts that are not named, and that of each host or network that is, in order.
 HostAnswers = tuple[int, tuple[tuple[str, int], ...]]

@@ -15,13 +15,11 @@ no client has one, because java.net.InetAddress makes them IPv4.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from authorizer.api.ip_network import EVERY_IPV4, EVERY_IPV6, Network, address_of, network_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 #: The only address in no network (authorizer.api.ip_network).
 UNSPECIFIED: Final = "0.0.0.0"  # noqa: S104 - nothing listens here

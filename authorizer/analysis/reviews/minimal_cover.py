@@ -7,10 +7,8 @@ first. The fewest ACLs are a set cover, exact if groups of connected needs have 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 #: ACLs by their positions in a list, the narrowest first.
 Need = frozenset[int]

@@ -15,7 +15,8 @@ a filter would remove more than was asked for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from collections.abc import Iterable
+from typing import Final, Self, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -33,9 +34,6 @@ from records.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ACLS_PATH: Final = "/v1/acls"
 PLANS_PATH: Final = "/v1/plans"

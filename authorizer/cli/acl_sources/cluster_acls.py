@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from authorizer.analysis.plans.plan import PlanOrigin, PlanResult
+from authorizer.analysis.plans.plan import AclPlan, PlanOrigin, PlanResult
 from authorizer.cli.acl_sources.acl_source import AclSet
 from authorizer.cli.acl_sources.named_acls import NamedAcls
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.rendering.output import note
-from authorizer.cli.workspace import load_state
+from authorizer.cli.workspace import Workspace, load_state
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC, ClusterPlan
 from authorizer.node.writing.cluster_requests import BrokerRequests
+from records.columns.acl_table import AclTable
 from records.ids import uuid_to_string
 from records.log.open import open_cluster_acls, polled_servers
-
-if TYPE_CHECKING:
-    from authorizer.analysis.plans.plan import AclPlan
-    from authorizer.cli.workspace import Workspace
-    from records.columns.acl_table import AclTable
 
 _POLL_INTERVAL_S: Final = 0.1
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from authorizer.cli.command_name import command_words
 from authorizer.cli.invocation import words
 from records.log.open import POLLED, QUORUM, kind_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 #: For a cluster whose address is not known.
 KAFKA_ACLS: Final = ("kafka-acls", "--bootstrap-server", "HOST:PORT")

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, Self, TypeVar
 
-from authorizer.analysis.plans.plan import PlanOrigin, PlanResult, application_body
+from authorizer.analysis.plans.plan import AclPlan, PlanOrigin, PlanResult, application_body
+from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.errors import (
     SidecarAnswerError,
     SidecarError,
     SidecarOutcomeUnknownError,
 )
+from authorizer.api.http.answers.acls import AclList, CreationResults, DeletionResults, PlanOutcomes
 from authorizer.cli.acl_sources.acl_source import AclSet
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.sidecar import node_state, sidecar_client
 from authorizer.client import calls
 from authorizer.listeners.unix_socket import connect_unix
-from records.acl import AclBindingFilter
+from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.log.directory.files import SOCKET_FILE
-from snapshot.image import Provenance
+from snapshot.image import AclsImage, Provenance
 from snapshot.restore import restore_image
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from authorizer.analysis.plans.plan import AclPlan
-    from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
-    from authorizer.api.http.answers.acls import AclList, CreationResults, DeletionResults, PlanOutcomes
-    from records.acl import AclBinding, ResourcePatternFilter
-    from snapshot.image import AclsImage
 
 _T = TypeVar("_T")
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from authorizer.analysis.history.blame import Subject
 from authorizer.analysis.history.history import HistorySource
 from authorizer.cli.rendering.output import Progress
 from authorizer.cli.workspace import load_state, note_guess, note_trailing
+from records.columns.acl_table import AppliedAcl
+from records.ids import Uuid
+from records.log.base import MetadataLog
 from replay.clock import SystemClock
-from replay.snapshot_source import CheckpointFiles
+from replay.snapshot_source import CheckpointFiles, SnapshotSource
 from replay.steps import Beginning, Step, first_state, steps
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from authorizer.analysis.history.blame import Subject
-    from records.columns.acl_table import AppliedAcl
-    from records.ids import Uuid
-    from records.log.base import MetadataLog
-    from replay.snapshot_source import SnapshotSource
-    from snapshot.image import AclsImage
-    from snapshot.metadata_image import MetadataImage
+from snapshot.image import AclsImage
+from snapshot.metadata_image import MetadataImage
 
 
 class NamedHistory(HistorySource[Step], Protocol):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,12 +15,8 @@ from authorizer.cli.rendering.output import answer, print_json, shown
 from authorizer.cli.workspace import Workspace
 from records.errors import LogError, LogNotFoundError, LogUrlError
 from records.ids import uuid_to_string
+from records.log.base import LogIdentity
 from records.log.open import POLLED, QUORUM, TOPIC, kind_of, open_log
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from records.log.base import LogIdentity
 
 
 @click.command("create", cls=Command)

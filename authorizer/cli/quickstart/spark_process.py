@@ -7,18 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from types import TracebackType
+from typing import Final, NamedTuple, Self
 
 from authorizer.cli.command_name import command_words
 from authorizer.cli.quickstart.directory import CHANGES, COUNTS, PROPERTIES
 from authorizer.cli.rendering.output import say, say_command
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import TracebackType
 
 #: Time to end in order before the processes are killed; the next run continues either way.
 _END_S: Final = 10.0

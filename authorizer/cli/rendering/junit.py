@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING
+from collections.abc import Sequence
+from typing import IO
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def write_junit(file: IO[bytes], suite: str, results: Sequence[tuple[str, Sequence[str]]]) -> None:

@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Self
+from types import TracebackType
+from typing import Any, Final, Self
 
 import click
 import msgspec
@@ -16,9 +17,6 @@ from authorizer.api.control_characters import ESCAPED
 from authorizer.cli.command_name import as_pasted
 from authorizer.cli.invocation import is_quiet, shows_progress
 from authorizer.cli.rendering.terminal import doubtful, unstyled_length, width, wrapped, wrapped_command
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 #: Prefix of most notes; notes about progress have none.
 _NOTE: Final = "note:"

@@ -9,15 +9,13 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 from authorizer.cli.failure import ExitCode, Failure
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 #: Names the program, instead of one on PATH.
 CHROMIUM: Final = "ACLOG_CHROMIUM"

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from authorizer.cli.acl_sources.options import acl_source
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.invocation import words
 from authorizer.cli.rendering.output import Progress, Waiting, note, utc
-from authorizer.console.history.history_scan import HistoryScan
-from authorizer.console.history.history_states import scan_states
+from authorizer.cli.workspace import Workspace
+from authorizer.console.history.history_scan import History, HistoryScan
+from authorizer.console.history.history_states import HistoryState, scan_states
+from records.log.base import MetadataLog
 from records.log.open import open_log
 from records.log.read_with_retry import read_with_retry
 from replay.snapshot_source import CheckpointFiles
-
-if TYPE_CHECKING:
-    from authorizer.cli.workspace import Workspace
-    from authorizer.console.history.history_scan import History
-    from authorizer.console.history.history_states import HistoryState
-    from records.log.base import MetadataLog
-    from snapshot.image import AclsImage
+from snapshot.image import AclsImage
 
 
 class Source(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+from pathlib import Path
 
 import click
 
@@ -19,10 +20,6 @@ from authorizer.cli.reviews.options import (
     window_of,
     window_options,
 )
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
 
 
 @click.command("review", cls=Command)

@@ -5,20 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import ModuleType
+from typing import Final
 
 import click
 
 from authorizer.cli.shell.paths import BadPathError, split_words, unfinished_word
-from authorizer.cli.shell.session import COMMANDS, EXIT, Session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
-
-    from authorizer.cli.shell.session import Browser
+from authorizer.cli.shell.session import COMMANDS, EXIT, Browser, Session
 
 _PROMPT: Final = ">> "
 _HISTORY_LINES: Final = 1000

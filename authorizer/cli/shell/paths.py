@@ -13,16 +13,12 @@ escape sequence. Special characters are printed with a backslash. Printed paths 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import re2
 
-from authorizer.cli.shell.nodes import Leaf
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from authorizer.cli.shell.nodes import Node
+from authorizer.cli.shell.nodes import Leaf, Node
 
 _BACKSLASHED: Final = frozenset(' /\\*?{}"')
 _EMPTY: Final = '""'

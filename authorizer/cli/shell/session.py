@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
 from authorizer.cli.rendering.output import JsonLines
-from authorizer.cli.shell.nodes import Leaf
-from authorizer.cli.shell.paths import BadPathError, found, parse_path, printable, shown_name, shown_path
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from authorizer.cli.shell.nodes import Directory, Node
-    from authorizer.cli.shell.paths import Place
-
+from authorizer.cli.shell.nodes import Directory, Leaf, Node
+from authorizer.cli.shell.paths import (
+    BadPathError,
+    Place,
+    found,
+    parse_path,
+    printable,
+    shown_name,
+    shown_path,
+)
 
 LS: Final = "ls"
 CAT: Final = "cat"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Container, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.spark.requirements import require_pyspark
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _FILE: Final = "file:"

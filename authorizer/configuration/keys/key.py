@@ -6,13 +6,11 @@ A key's environment variable is ``ACLOG_`` and its name in capitals, dots as und
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast, overload
+from typing import Any, Final, Generic, Self, TypeVar, cast, overload
 
 from authorizer.api.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _T = TypeVar("_T")
 

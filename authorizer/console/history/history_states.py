@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
+from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, BrokerRecord, RemoveAccessControlEntryRecord
+from records.log.base import MetadataLog
 from records.log_batch import LogRecord
 from replay.errors import InvariantError
-from replay.steps import Beginning, steps
+from replay.steps import Beginning, Step, steps
 from snapshot.delta import AclsDelta
-from snapshot.image import Provenance
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from records.columns.acl_table import AppliedAcl
-    from records.log.base import MetadataLog
-    from replay.steps import Step
-    from snapshot.image import AclsImage
-
+from snapshot.image import AclsImage, Provenance
 
 #: Maximum rows of the earlier columns of all retained states.
 EARLIER_ROWS_MAXIMUM: Final = 1_000_000

@@ -10,7 +10,8 @@ batches, so a batch of several records may give several states.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -20,23 +21,16 @@ from authorizer.console.history.history_states import EARLIER_ROWS_MAXIMUM, Chan
 from records.columns.acl_table import AppliedAcl
 from records.entries import RemoveAccessControlEntryRecord
 from records.ids import Uuid
+from records.log.base import LogIdentity
 from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.errors import HistoryMissingError, SnapshotCorruptError
-from snapshot.image import Provenance
-from snapshot.jobs.changes.change_files import CHANGES, history_files, state_url
+from snapshot.image import AclsImage, Provenance
+from snapshot.jobs.changes.change_files import CHANGES, HistoryFile, history_files, state_url
 from snapshot.jobs.changes.change_table import record_from_row
-from snapshot.jobs.changes.coverage import read_coverage
+from snapshot.jobs.changes.coverage import Coverage, read_coverage
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from records.log.base import LogIdentity
-    from snapshot.image import AclsImage
-    from snapshot.jobs.changes.change_files import HistoryFile
-    from snapshot.jobs.changes.coverage import Coverage
 
 #: Limits: retained states and changes, bytes of one batch's files, and the time of a read.
 STATES_MAXIMUM: Final = 20_000

@@ -8,11 +8,9 @@ replace some of the console's: they answer from the file instead of a node.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final
 
 #: Replacements of the console's modules.
 _SUBSTITUTES: Final[Mapping[str, str]] = {

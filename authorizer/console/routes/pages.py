@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.console.routes.access import require_console
 from authorizer.sidecar.http.errors import HttpError
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
 
 ASSETS_PATH: Final = "/console/assets/"
 _TYPES: Final = {

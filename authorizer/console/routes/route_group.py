@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from starlette.responses import RedirectResponse
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from authorizer.console.routes.pages import ASSETS_PATH, asset, fleet_page, is_page, page
+from authorizer.listeners.listener import Listener
 from authorizer.sidecar.http.request_response import origin_of
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from authorizer.listeners.listener import Listener
 
 CLUSTERS_LIST_PATH: Final = "/console/v1/clusters"
 PLAN_PATH: Final = "/console/v1/plan"

@@ -12,14 +12,12 @@ Names below one prefix share its list. Immutable once it is linked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
 from authorizer.engine.index.masks import Leaf, PatternLeaf, union_leaf
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Cover(msgspec.Struct, gc=False, eq=False):

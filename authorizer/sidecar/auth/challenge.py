@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.authentication.rejection import Reason
+from authorizer.authentication.rejection import Reason, RejectionError
 from authorizer.sidecar.http.errors import HttpError
-
-if TYPE_CHECKING:
-    from authorizer.authentication.rejection import RejectionError
 
 _REALM: Final = 'Bearer realm="aclog"'
 

@@ -18,15 +18,13 @@ import binascii
 import hashlib
 import re
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from authorizer.authentication.rejection import Reason, RejectionError
 from records.principal import ANONYMOUS, KafkaPrincipal, parse_kafka_principal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 TOKEN_PREFIX: Final = "aclog_"  # noqa: S105 - no password
 _TOKEN: Final = re.compile(r"aclog_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)

@@ -6,14 +6,12 @@ JSON string (AuthZEN 1.0, section 10.1). The header ``aclog-error`` has the code
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from authorizer.api.http.answers.node import Problem
 from authorizer.api.http.error_code import ErrorCode
 from records.errors import AclogError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TYPE_PREFIX: Final = "urn:aclog:error:"
 #: Headers of an error that may disappear soon.

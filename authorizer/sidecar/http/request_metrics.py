@@ -6,17 +6,14 @@ thread reads.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
+from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from authorizer.listeners.durations import Durations
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from prometheus_client import Metric
 
 #: All inline evaluations are counted, and one in TIMED_EVERY is timed: timing each would add a twentieth to
 #: the time that the protocol needs.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from asyncio import AbstractEventLoop
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import uvicorn
-
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
 
 #: How often uvicorn's ``on_tick`` renews the Date header.
 _TICK_INTERVAL_S: Final = 1.0

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Final
 
 #: The manager's socket; one whose name begins with @ has an abstract address.
 NOTIFY_SOCKET: Final = "NOTIFY_SOCKET"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
@@ -14,11 +15,7 @@ from authorizer.node.writing.acl_control import RECORDS_PER_OPERATION_MAX
 from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.request_decoding import decode_body, decode_query
 from authorizer.sidecar.routes.query_requests import Offset
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from records.acl import AclBinding, AclBindingFilter
+from records.acl import AclBinding, AclBindingFilter
 
 _T = TypeVar("_T")
 

@@ -6,13 +6,11 @@ Health and metrics are never refused, so a thousand scrapes at a time must not c
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
 import prometheus_client
 from starlette.responses import Response
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 #: Seconds for which a text is answered with, before it is rendered again.
 TEXT_TTL_S: Final = 1.0

@@ -13,7 +13,7 @@ known is refused: passing over a mistyped host would answer for another one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 
@@ -21,11 +21,8 @@ from authorizer.api.authorizer_api import Action, HttpRequestContext
 from authorizer.api.ip_address import host_address
 from authorizer.sidecar.http.errors import invalid_request
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
-from records.principal import parse_kafka_principal
+from records.principal import KafkaPrincipal, parse_kafka_principal
 from records.topic_name import TOPIC_LENGTH_MAX
-
-if TYPE_CHECKING:
-    from records.principal import KafkaPrincipal
 
 _Code = TypeVar("_Code", AclOperation, ResourceType)
 

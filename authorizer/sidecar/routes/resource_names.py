@@ -7,16 +7,14 @@ the previous names stay in use.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 
 from authorizer.api.errors import ConfigError
 from records.acl import CLUSTER_NAME, ResourceType
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 log = structlog.get_logger(__name__)
 

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final, Self
 
 import msgspec
 
 from authorizer.api.http.answers.decisions import OperationName, TypedName
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.routes.authzen import Context
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class PageToken(msgspec.Struct, array_like=True, frozen=True):

@@ -6,13 +6,11 @@ everything to localhost, would make every node look for a collector.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from authorizer.api.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _PROTOCOL: Final = "http/protobuf"
 _OTLP: Final = "otlp"

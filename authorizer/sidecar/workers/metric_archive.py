@@ -8,17 +8,14 @@ scrape are lost with the process, as with any process.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import msgspec
+from prometheus_client import CollectorRegistry
 
 from authorizer.sidecar.workers.metric_families import Family, collect_families, sum_families
 from authorizer.sidecar.workers.socket_directory import replace_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from prometheus_client import CollectorRegistry
 
 _decoder: Final = msgspec.msgpack.Decoder(list[Family])
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from pathlib import Path
+from typing import Final, Self
 
 from records.errors import LogCorruptError, LogStorageError
 from records.log.directory.files import (
@@ -29,10 +31,6 @@ from records.log.directory.high_watermark import HighWatermarkRecorder
 from records.log.directory.leader_epochs import begin_epoch
 from records.log.directory.recovery import recover
 from records.log.directory.segments import Segments
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 #: Opening checks this much of the smallest batches in well below a second; a log of a million ACLs has some
 #: five to ten files.

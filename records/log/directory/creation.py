@@ -8,7 +8,8 @@ first segment. So a log with segments but without that file has lost it.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from records.errors import LogCorruptError, LogError, LogMissingError, LogReadOnlyError
 from records.ids import parse_cluster_id, uuid_to_string
@@ -31,9 +32,6 @@ from records.log.directory.identity import (
     write_owner,
     write_partition_metadata,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Names that an error about a directory lists.
 _NAMES_MAX: Final = 3

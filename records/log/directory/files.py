@@ -17,17 +17,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from records.errors import LogNotFoundError, LogStorageError
 from records.log.base import CheckpointId
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 #: Marks a directory as an aclog-managed log.
 OWNER_FILE: Final = "aclog.properties"

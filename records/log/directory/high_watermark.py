@@ -14,15 +14,13 @@ write (a rename: three). A reader in another process needs no lock.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, Self
+from pathlib import Path
+from typing import Final, Self
 
 from google_crc32c import value as crc32c
 
 from records.errors import LogCorruptError
 from records.log.directory.files import sync_data, write_all, write_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LINE_BYTES: Final = 30
 _LINES: Final = 2

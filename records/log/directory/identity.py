@@ -18,7 +18,8 @@ from __future__ import annotations
 import os
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from records.batch import HEADER_BYTES
 from records.errors import DecodeError, LogCorruptError, LogError
@@ -34,9 +35,6 @@ from records.log.directory.files import (
 )
 from records.log.directory.segments import parse_header
 from records.properties import escape_property, parse_properties
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Version of the directory format of an aclog-managed log.
 _FORMAT_VERSION: Final = "1"

@@ -13,15 +13,13 @@ Source: org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from records.errors import LogCorruptError
 from records.log.directory.files import write_file
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 _VERSION: Final = "0"
 

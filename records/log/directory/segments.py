@@ -12,18 +12,14 @@ from __future__ import annotations
 import os
 import struct
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from records.batch import HEADER_BYTES, LENGTH_PREFIX_BYTES, MAGIC
-from records.log.base import BatchPosition
+from records.log.base import BatchPosition, CheckpointId
 from records.log.directory.files import Listing, SegmentId, list_directory, segment_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from records.log.base import CheckpointId
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,27 +20,24 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from records.batch import HEADER_BYTES, decode_batch
 from records.errors import DecodeError
 from records.log.base import TrailingBytes
+from records.log.directory.files import SegmentId
 from records.log.directory.segments import (
     BatchHeader,
     FilesChangedError,
     Mark,
     Segment,
+    Segments,
     is_plausible,
     parse_begun_header,
     parse_header,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from records.log.directory.files import SegmentId
-    from records.log.directory.segments import Segments
 
 #: A broker writes a batch in one call, and a local file system shows its bytes before the file grows. So
 #: bytes that are invalid for this long remain so.

@@ -9,23 +9,20 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final, Self
+from pathlib import Path
+from typing import Final, Self
 
 from records.batch import encode_batch
 from records.codecs.kraft import encode_frame
+from records.entries import MetadataRecord
 from records.errors import AclogError, EncodeError, LogError, LogMovedError
+from records.log.base import LogIdentity
 from records.log.directory.appender import GROUP_BYTES_MAX, Appender, EncodedBatch
 from records.log.directory.creation import complete_creation, prepare_directory
 from records.log.directory.files import storage_errors
 from records.log.directory.writer_lock import WriterLock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
-
-    from records.entries import MetadataRecord
-    from records.log.base import LogIdentity
 
 #: KafkaRaftClient.MAX_BATCH_SIZE_BYTES: maximum batch of a KRaft quorum.
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024

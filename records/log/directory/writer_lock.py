@@ -9,14 +9,11 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from records.errors import LogLockedError
 from records.log.directory.files import LOCK_FILE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 # `has_writer` shares the lock for an instant, or for longer on a busy machine: a writer retries meanwhile.
 _RETRY_INTERVAL_S: Final = 0.002

@@ -10,7 +10,9 @@ release whose rules apply is known after a restart.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
 from records.codecs.kraft import encode_frame
 from records.entries import (
@@ -19,27 +21,22 @@ from records.entries import (
     UNREGISTER_BROKER_API_KEY,
     AbortTransactionRecord,
     AccessControlEntryRecord,
+    AclContent,
     BeginTransactionRecord,
     BrokerRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
+    MetadataRecord,
     RemoveAccessControlEntryRecord,
+    SupportedLevels,
 )
 from records.errors import LogError, LogLockedError, LogStorageError
-from records.ids import content_uuid
+from records.ids import Uuid, content_uuid
 from records.log.directory import DirectoryLog
 from records.log.directory.files import storage_errors, write_file
 from records.log.directory.identity import is_managed
-from records.log.protocol.response_values import ClusterLevels
+from records.log.protocol.response_values import ClusterLevels, DescribedAcls
 from records.transactions import Transaction
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from records.entries import AclContent, MetadataRecord, SupportedLevels
-    from records.ids import Uuid
-    from records.log.protocol.response_values import DescribedAcls
 
 LAST_POLL_FILE: Final = "last-poll"
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.entries import AclContent
 from records.errors import EncodeError
 from records.log.bootstrap_servers import parse_bootstrap_servers
+from records.log.cluster_writer import Refusal, Removal
 from records.log.protocol.brokers import Brokers
 from records.log.protocol.settings import protocol_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from records.entries import AclContent
-    from records.log.cluster_writer import Refusal, Removal
 
 _FORM: Final = "HOST:PORT[,HOST:PORT...]"
 

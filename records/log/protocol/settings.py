@@ -5,15 +5,13 @@ Unknown keys are errors, so that no user relies on a setting that has no effect.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from records.errors import LogError
 from records.log.client_keys import SECURITY_PROTOCOL, ClientKeys, keys_of
 from records.log.protocol.oauth import FileTokens, GrantedTokens, endpoint_problem, token_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 PROTOCOLS: Final = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Final, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, Self
 
+from records.batch import RecordBatch
 from records.columns.batches import to_log_batches
+from records.entries import MetadataRecord
 from records.errors import DecodeError, LogError, LogUnreachableError, OffsetOutOfRangeError
-from records.ids import METADATA_TOPIC_ID
-from records.log.base import READ_BYTES_MAX, CheckpointId, LogIdentity
+from records.ids import METADATA_TOPIC_ID, Uuid
+from records.log.base import READ_BYTES_MAX, BatchPosition, CheckpointId, LogIdentity
 from records.log.defaults import LogDefaults, has_epoch_at
 from records.log.protocol.cluster_errors import ClusterErrors
 from records.log.protocol.response_values import SnapshotId
@@ -18,15 +21,7 @@ from records.log.quorum.replica import Replica
 from records.log.quorum.session import LEADER_TIMEOUT_S, Session
 from records.log.quorum.url import QuorumUrl, parse_quorum_url
 from records.log.quorum.writer import QuorumWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from records.batch import RecordBatch
-    from records.entries import MetadataRecord
-    from records.ids import Uuid
-    from records.log.base import BatchPosition
-    from records.log_batch import LogBatch
+from records.log_batch import LogBatch
 
 Mode = Literal["read", "write", "create"]
 

@@ -15,22 +15,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
+from records.entries import AclContent
 from records.errors import LogError, LogUnreachableError
-from records.log.cluster_writer import AclWriteResult, Refusal
+from records.log.cluster_writer import AclFilterContent, AclWriteResult, Refusal, Removal
 from records.log.protocol import requests, responses
-from records.log.quorum.session import LEADER_TIMEOUT_S
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from records.entries import AclContent
-    from records.log.cluster_writer import AclFilterContent, Removal
-    from records.log.protocol.cluster_errors import ClusterErrors
-    from records.log.protocol.responses import ResponseDecoder
-    from records.log.quorum.session import Session
+from records.log.protocol.cluster_errors import ClusterErrors
+from records.log.protocol.responses import ResponseDecoder
+from records.log.quorum.session import LEADER_TIMEOUT_S, Session
 
 #: A controller may take this long for the largest request.
 _RESPONSE_TIMEOUT_S: Final = 30.0

@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from records.errors import LogError
+from records.log.topic.client import ClientSettings
+from records.log.topic.topic_admin import TopicAdmin
+from records.log.topic.topic_errors import TopicErrors
 from records.log.topic.transaction_owner import TransactionOwner, find_owner
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from confluent_kafka import Message
-
-    from records.log.topic.client import ClientSettings
-    from records.log.topic.topic_admin import TopicAdmin
-    from records.log.topic.topic_errors import TopicErrors
-    from records.log.topic.url import TopicUrl
+from records.log.topic.url import TopicUrl
 
 #: Timeout of reading the first record.
 _ANSWER_TIMEOUT_S: Final = 10.0

@@ -7,8 +7,9 @@ the change that removes or replaces it. The second one has both offsets: ``befor
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,9 +19,6 @@ from records.code_names import code_from_name
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.jobs.folding.schema import CHANGE_ADDED, CHANGE_REMOVED, CHANGE_REPLACED, CHANGES_ARROW
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 #: The fields of an ACL that are its content.
 CONTENT: Final = (

@@ -12,7 +12,8 @@ same offsets.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,9 +22,6 @@ from snapshot.errors import SnapshotError, SparkJobError
 from snapshot.jobs.counts.count_rows import AclKind, CountRows, counts_by_kind
 from snapshot.store.layout import cluster_directory
 from snapshot.store.storage import Storage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 COUNTS: Final = "counts"
 COUNTS_BY_TIME: Final = "counts_by_time"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from snapshot.jobs.counts.count_rows import AclKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from prometheus_client import Metric
 
 
 class AclCountMetric(Collector):

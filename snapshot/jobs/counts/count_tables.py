@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final, Literal
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from snapshot.errors import SparkJobError
@@ -12,12 +15,6 @@ from snapshot.jobs.counts.count_files import COUNTS, COUNTS_BY_TIME, state_store
 from snapshot.jobs.counts.count_rows import MINUTE_MS, AclKind
 from snapshot.jobs.session.delta import MISSING
 from snapshot.store.snapshot_store import SnapshotStore
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import timedelta
-
-    from pyspark.sql import DataFrame, SparkSession
 
 TableFormat = Literal["parquet", "delta"]
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.code_names import code_to_name
-from records.columns.acl_table import AppliedAcl
-from records.ids import uuid_to_string
+from records.columns.acl_table import AclTable, AppliedAcl
+from records.entries import AccessControlEntryRecord
+from records.ids import Uuid, uuid_to_string
 from snapshot.columns import AclColumns
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
-from snapshot.jobs.folding.log_plan import AclCountDelta
+from snapshot.jobs.folding.log_plan import AclCountDelta, LogPlan
 from snapshot.jobs.folding.schema import CHANGE_ADDED, CHANGE_REMOVED, CHANGE_REPLACED, CHANGES_ARROW
-
-if TYPE_CHECKING:
-    from records.columns.acl_table import AclTable
-    from records.entries import AccessControlEntryRecord
-    from records.ids import Uuid
-    from snapshot.jobs.folding.log_plan import LogPlan
 
 _MINUTE_MS: Final = 60_000
 # Changes that are buffered as objects before they become Arrow rows, which take less memory.

@@ -7,23 +7,18 @@ A task returns one row for each distinct request.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from records.acl import AclOperation, ResourceType
 from records.request_line import Logged, Request
-from records.request_traffic import Coverage, Span, Traffic, TrafficReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from records.request_traffic import Window
+from records.request_traffic import Coverage, Span, Traffic, TrafficReader, Window
 
 _COUNTED: Final = "origin string, what string, text string, times long, first_ms long, last_ms long"
 #: Separates a cluster's id from a file's URL; occurs in neither.

@@ -6,16 +6,14 @@ A Python worker's error arrives as the text of its traceback within nested Java 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyspark.errors import PySparkException
 
 from records.errors import LogUnreachableError
 from snapshot.errors import LogsFailedError, SparkBusyError, SparkJobError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 # The last line of a traceback: the error's name and the first line of its message. Frames are indented.

@@ -12,20 +12,17 @@ import os
 import sys
 import sysconfig
 import tarfile
-from importlib.metadata import PackageNotFoundError, distribution
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import cache_from_source, find_spec
 from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
 import msgspec
 
 from records.install_command import importing_extra
 from snapshot.errors import SparkArchiveError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from importlib.metadata import Distribution
 
 #: The directory into which Spark unpacks an archive, on executors in their working directory.
 DIRECTORY: Final = "aclog-archive"

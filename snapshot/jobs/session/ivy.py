@@ -16,18 +16,16 @@ import sys
 import tempfile
 import time
 from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from records.install_command import install_command
 from snapshot.errors import SparkJarsError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _PROGRESS_INTERVAL_S: Final = 2.0
 _SHOWN_LINES: Final = 25

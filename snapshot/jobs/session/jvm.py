@@ -13,16 +13,13 @@ import re
 import sys
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 from snapshot.errors import SparkJarsError, SparkJobError
-
-if TYPE_CHECKING:
-    from pyspark import SparkConf
 
 #: Prefix of log lines, see log4j2.properties.
 _LOG_PREFIX: Final = b"spark: "

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from snapshot.jobs.running.query import run_job
+from pyspark.sql import SparkSession
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pyspark.sql import SparkSession
-
-    from snapshot.jobs.folding.log_plan import LogPlan, LogResult
-    from snapshot.jobs.running.job import BatchReport, JobSettings
-    from snapshot.jobs.running.query import RunControl
+from snapshot.jobs.folding.log_plan import LogPlan, LogResult
+from snapshot.jobs.running.job import BatchReport, JobSettings
+from snapshot.jobs.running.query import RunControl, run_job
 
 
 def run_snapshots(

@@ -10,15 +10,13 @@ values, because any of them may be a secret.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from records.errors import LogError
 from records.log.client_keys import ClientKeys, keys_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _FLAG: Final = "--kafka-option"
 

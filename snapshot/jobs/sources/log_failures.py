@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from records.errors import DecodeError, LogError, LogUnreachableError
 from snapshot.errors import HistoryForeignError, LogsFailedError, SparkJobError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")

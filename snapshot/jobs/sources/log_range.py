@@ -5,8 +5,8 @@ It is sent as one SOURCE row, so that the records do not pass through the JVM.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -15,14 +15,10 @@ from records.columns.batches import to_log_batches
 from records.errors import LogError, OffsetOutOfRangeError
 from records.ids import uuid_from_string
 from records.log.base import BatchPosition, LogIdentity
+from records.log_batch import LogBatch
 from snapshot.jobs.sources.log_ranges import open_ranged, out_of_range
 from snapshot.jobs.sources.logs import ends_early
 from snapshot.jobs.sources.schema import SOURCE_ARROW
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from records.log_batch import LogBatch
 
 
 class LogRange(msgspec.Struct, frozen=True):

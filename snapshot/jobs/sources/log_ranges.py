@@ -7,24 +7,19 @@ watermark: so no batch of a query holds part of a transaction, and its state is 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from records.batch import COMPRESSION_MASK
+from records.batch import COMPRESSION_MASK, RecordBatch
 from records.content import to_log_batch
-from records.errors import DecodeError, LogCorruptError, LogError, OffsetOutOfRangeError
+from records.errors import DecodeError, LogCorruptError, LogError, LogUnreachableError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
+from records.log.base import BatchLog, BatchPosition, LogIdentity
 from records.log.open import open_batches
 from records.transactions import is_open_after
 from snapshot.errors import CheckpointForeignError, SparkJobError
 from snapshot.jobs.sources.logs import ends_early
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from records.batch import RecordBatch
-    from records.errors import LogUnreachableError
-    from records.log.base import BatchLog, BatchPosition, LogIdentity
 
 # Size of one read while searching an end: planning should not cost much more than the records of a batch.
 _SCAN_BYTES: Final = 256 * 1024

@@ -6,18 +6,13 @@ before it remains, as the offset of the state at that time, and the last count o
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
 
 from snapshot.jobs.changes.tables.delta_tables import quoted, table_path
-from snapshot.jobs.changes.tables.schema import ACL_CHANGES, ACL_COUNTS, ACL_IN_FORCE, KIND
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from snapshot.jobs.changes.tables.schema import Table
+from snapshot.jobs.changes.tables.schema import ACL_CHANGES, ACL_COUNTS, ACL_IN_FORCE, KIND, Table
 
 
 class Retention:

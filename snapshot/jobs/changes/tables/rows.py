@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from snapshot.jobs.changes.change_table import CONTENT
 from snapshot.jobs.changes.tables.schema import ACL_CHANGES, ACL_COUNTS, ACL_IN_FORCE, KIND, UNKNOWN_MONTH
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 _PERIOD: Final = ("cluster_id", "topic_id", "id", *CONTENT, "valid_from_offset", "valid_from_time")
 

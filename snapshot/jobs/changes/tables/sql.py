@@ -10,9 +10,11 @@ count: the log has neither super users nor ``allow.everyone.if.no.acl.found``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
 
 from records.acl import (
     IMPLIES_DESCRIBE,
@@ -28,11 +30,6 @@ from snapshot.jobs.changes.tables.publication import last_publication
 from snapshot.jobs.changes.tables.schema import ACL_IN_FORCE, TABLES
 from snapshot.jobs.session.delta import require_delta
 from snapshot.store.storage import Storage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyspark.sql import SparkSession
 
 _IN_FORCE: Final = ", ".join(f"acl.{name}" for name in ACL_IN_FORCE.names)
 _ACLS_AT: Final = f"""
