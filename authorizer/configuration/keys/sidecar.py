@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from authorizer.api.principal_lists import PRINCIPALS_ALLOWED, parse_principals
+from authorizer.api.principal_lists import PRINCIPALS_ALLOWED
 from authorizer.configuration.keys.key import (
     ConfigKey,
     KeyGroup,
@@ -56,6 +56,7 @@ from authorizer.configuration.keys.values import (
     jwks,
     names,
     networks,
+    principals,
     required_text,
     sidecars,
     some_of,
@@ -210,7 +211,7 @@ class SidecarKeys(KeyGroup):
         "Describe on the cluster for that; every caller may send requests about itself. This key gives no "
         "right to list or change ACLs. "
         "`User:ANONYMOUS` is every caller of a plaintext listener; `User:*` is an ordinary name here.",
-        parse=partial(parse_principals, key=DESCRIBE_PRINCIPALS),
+        parse=partial(principals, key=DESCRIBE_PRINCIPALS),
         is_dynamic=True,
         is_per_cluster=True,
     )

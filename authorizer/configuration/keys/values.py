@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from authorizer.api.cluster_name import is_cluster_name
 from authorizer.api.errors import ConfigError
 from authorizer.api.ip_address import is_loopback
+from authorizer.api.principal_lists import parse_principals
 from authorizer.api.sidecar_url import parse_sidecar_url
 from authorizer.configuration.listeners import split_list
 from records.acl import AclOperation, ResourceType
@@ -66,6 +67,11 @@ def team_pattern(text: str, *, key: str, allowed: str) -> JavaPattern:
 def networks(text: str) -> tuple[str, ...]:
     """Parse CIDR networks, separated by commas."""
     return tuple(str(ipaddress.ip_network(part)) for part in split_list(text))
+
+
+def principals(text: str, *, key: str) -> frozenset[KafkaPrincipal]:
+    """Parse principals in the format of ``super.users``. Raises ConfigError with the reason."""
+    return frozenset(map(parse_kafka_principal, parse_principals(text, key=key)))
 
 
 def base_url(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.ip_network import STRICTEST
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.decision import DecidedAction
     from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 
+_ALLOWED: Final = AuthorizationResult.ALLOWED
 _UNKNOWN: Final = {
     SUPER_USERS_CONFIG: "super users are allowed everything",
     ALLOW_EVERYONE_CONFIG: "if it is true, everyone is allowed what no ACL covers",
@@ -51,7 +53,7 @@ def unknown_release(state: AuthorizerState) -> tuple[str, ...]:
 
 def notes(decided: DecidedAction) -> tuple[str, ...]:
     """Return the notes of one decision; none if it is ALLOWED, as no unknown setting denies."""
-    if decided.is_allowed:
+    if decided.result is _ALLOWED:
         return ()
     difference, unknown = release_difference(decided), decided.state.settings.unknown_keys
     if difference is None and not unknown:

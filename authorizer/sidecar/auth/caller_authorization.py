@@ -62,19 +62,26 @@ class Caller(msgspec.Struct, gc=False):
     def may_ask_about(self, principal: KafkaPrincipal) -> bool:
         """Whether the caller may ask about a principal; the first denial is audited."""
         origin = self.origin
-        if self._may_ask_about_others or origin.listener.is_local or principal == origin.principal:
+        if origin.listener.is_local or principal == origin.principal:
             return True
-        if self._may_ask_about_others is None:
-            self._may_ask_about_others = self._decide_about_others()
-        return self._may_ask_about_others
+        may_ask = self._may_ask_about_others
+        if may_ask is None:
+            may_ask = self._may_ask_about_others = (
+                origin.principal in self._node.config.describe_principals
+                or self._node.authorizer.answer(self.context, _DESCRIBE_CLUSTER, self._state).is_allowed
+            )
+        return may_ask
 
     def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
         """Raise HttpError 403 if the caller may not ask about a principal."""
-        if self.may_ask_about(principal):
-            return
+        if not self.may_ask_about(principal):
+            raise self.refusal_about(principal)
+
+    def refusal_about(self, principal: KafkaPrincipal) -> HttpError:
+        """Return the 403 of a request about a principal about which the caller may not ask."""
         caller = self.origin.principal
         quoted = shlex.quote(str(caller))
-        raise HttpError(
+        return HttpError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
             f"{caller} on listener {self.origin.listener.name} may ask about itself only, not about "
             f"{principal}. To let it ask about others, start the sidecar with --describe-principals {quoted} "
@@ -116,9 +123,3 @@ class Caller(msgspec.Struct, gc=False):
         if self._node.log.is_read_only:
             return "kafka-acls --bootstrap-server HOST:PORT"
         return shlex.join(["aclog", "acls", "--log", self._node.config.require_log_url()])
-
-    def _decide_about_others(self) -> bool:
-        node = self._node
-        if str(self.origin.principal) in node.config.describe_principals:
-            return True
-        return node.authorizer.answer(self.context, _DESCRIBE_CLUSTER, self._state).is_allowed

@@ -75,8 +75,8 @@ _BODY_BYTES_MAX: Final = 32 * 1024
 _REQUESTS_PER_READ_MAX: Final = 16
 #: Bytes that are given to the parser in one call.
 _CHUNK_BYTES: Final = 16 * 1024
-#: Bytes of chunk framing that are allowed for a byte of a body: a chunk of one byte has five.
-_FRAMING_PER_BODY_BYTE: Final = 8
+#: Bytes that are allowed for a byte of a body: itself and chunk framing; a chunk of one byte has five of it.
+_BYTES_PER_BODY_BYTE: Final = 1 + 8
 
 _JSON: Final = JSON.encode("ascii")
 #: Of an inline answer.
@@ -140,16 +140,17 @@ class _Message:
         cycle: the request in the application; None before that.
     """
 
-    url = b""
-    has_head = False
-    offers_upgrade = False
-    endpoint: InlineEndpoint | None = None
-    inline = _NO_HEADERS
-    body = b""
-    cycle: _Cycle | None = None
+    __slots__ = ("body", "cycle", "endpoint", "has_head", "headers", "inline", "offers_upgrade", "url")
 
     def __init__(self) -> None:
+        self.url = b""
         self.headers: list[tuple[bytes, bytes]] = []
+        self.has_head = False
+        self.offers_upgrade = False
+        self.endpoint: InlineEndpoint | None = None
+        self.inline = _NO_HEADERS
+        self.body = b""
+        self.cycle: _Cycle | None = None
 
 
 def _has_no_repeated_header(headers: list[tuple[bytes, bytes]]) -> bool:
@@ -433,12 +434,11 @@ class SidecarProtocol(HttpToolsProtocol):
         message = self._message
         if message is None:
             return
-        framing_bytes = self._framing_bytes - (1 + _FRAMING_PER_BODY_BYTE) * len(body)
-        self._framing_bytes = max(0, framing_bytes)
+        self._framing_bytes = max(0, self._framing_bytes - _BYTES_PER_BODY_BYTE * len(body))
         cycle = message.cycle
         if cycle is None:
-            message.body += body
-            if len(message.body) > _BODY_BYTES_MAX:
+            received = message.body = message.body + body
+            if len(received) > _BODY_BYTES_MAX:
                 self._start_application(message)
             return
         cycle.body += body
@@ -504,20 +504,22 @@ class SidecarProtocol(HttpToolsProtocol):
     def _write_inline_answer(
         self, endpoint: InlineEndpoint, body: bytes, origin: Origin, request_id: bytes | None
     ) -> bool:
-        counted, app = endpoint.counted, endpoint.app
+        counted = endpoint.counted
         begun_s = None if counted.count % TIMED_EVERY else perf_counter()
         try:
             answer = endpoint.answer(endpoint.path, body, origin)
         except Exception as error:  # noqa: BLE001 - the client gets an error, never a decision
+            app = endpoint.app
             response = app.error_response_for(error, endpoint.path, "POST")
             self._write(response, [] if request_id is None else [(b"x-request-id", request_id)])
             app.requests.of("POST", endpoint.path, response.status_code).count += 1
             return True
         if answer is None:
             return False
-        if self._default_headers is not self.server_state.default_headers:
-            self._default_headers = self.server_state.default_headers
-            lines = (b"%b: %b\r\n" % header for header in (*self._default_headers, *_HEADERS))
+        default_headers = self.server_state.default_headers
+        if self._default_headers is not default_headers:
+            self._default_headers = default_headers
+            lines = (b"%b: %b\r\n" % header for header in (*default_headers, *_HEADERS))
             self._head = b"%b%bcontent-length: " % (STATUS_LINE[200], b"".join(lines))
         line = b"" if request_id is None else b"\r\nx-request-id: " + request_id
         self.transport.write(b"%b%d%b\r\n\r\n%b" % (self._head, len(answer), line, answer))

@@ -90,9 +90,15 @@ class Evaluations:
         """
         evaluation = decode_body(body, Evaluation, path)
         context = evaluation.context
-        if context is not None and self._must_wait(context.min_offset, context.at_offset):
+        if (
+            context is not None
+            and (context.min_offset or context.at_offset is not None)
+            and self._must_wait(context.min_offset, context.at_offset)
+        ):
             return None
-        state = self._inline_state(origin)
+        state = self._node.authorizer.state
+        if not state.is_ready:
+            _require_early_start(state, origin)
         return self._decide_one(evaluation, state, state, origin)
 
     def answer_inline(self, path: str, body: bytes, origin: Origin) -> bytes | None:
@@ -101,7 +107,9 @@ class Evaluations:
         batch = self._require_batch(request)
         if len(batch) > INLINE_MAX or self._must_wait(*_offsets(request, batch)):
             return None
-        state = self._inline_state(origin)
+        state = self._node.authorizer.state
+        if not state.is_ready:
+            _require_early_start(state, origin)
         if not batch:
             return self._decide_one(request, state, state, origin)
         caller = self._batch_caller(state, origin)
@@ -109,12 +117,6 @@ class Evaluations:
 
     def _must_wait(self, min_offset: int | None, at_offset: int | None) -> bool:
         return at_offset is not None or bool(min_offset and min_offset > visible_end(self._node))
-
-    def _inline_state(self, origin: Origin) -> AuthorizerState:
-        state = self._node.authorizer.state
-        if not state.is_ready and not origin.listener.early_start:
-            raise AuthorizerNotReadyError(state.not_ready_reason)
-        return state
 
     async def answer(self, path: str, body: bytes, origin: Origin) -> bytes:
         """The answer's JSON. Raises as ``answer_one_inline``."""
@@ -180,10 +182,13 @@ class Evaluations:
         caller = Caller(self._node, now, origin, "AuthZenEvaluation")
         action = action_of(evaluation, self._aliases)
         context = context_of(evaluation, self._aliases, caller)
-        caller.require_may_ask_about(context.principal)
+        if not caller.may_ask_about(context.principal):
+            raise caller.refusal_about(context.principal)
         (decided,) = self._node.authorizer.answer_all(context, (action,), state)
         explained = evaluation.context is not None and evaluation.context.explain
-        return decision_json(decided, encoded_decisions_at(state.end_offset), explained=explained)
+        # `state.end_offset`, without the call of a property.
+        end_offset = state.index.image.provenance.end_offset
+        return decision_json(decided, encoded_decisions_at(end_offset), explained=explained)
 
     def _require_any_subject(
         self, evaluation: Evaluation, batch: Sequence[Evaluation], caller: Caller
@@ -265,6 +270,12 @@ class Evaluations:
             explained = item.context is not None and item.context.explain
             answers.append(decision_json(decided, encoded, explained=explained))
         return answered[-1].is_allowed, answers
+
+
+def _require_early_start(state: AuthorizerState, origin: Origin) -> None:
+    """Raise AuthorizerNotReadyError, for a state that is not ready, on other than early-start listeners."""
+    if not origin.listener.early_start:
+        raise AuthorizerNotReadyError(state.not_ready_reason)
 
 
 def _offsets(evaluation: Evaluation, batch: Sequence[Evaluation]) -> tuple[int, int | None]:
