@@ -487,7 +487,7 @@ def test_a_job_names_the_store_that_it_cannot_use(
     assert f"s3://{BUCKET}/unusable" in last
     assert message in last
     assert "AWS_ENDPOINT_URL" in last
-    assert "aclog spark doctor" in last
+    assert "spark doctor` finds the cause" in last
 
 
 @pytest.mark.long

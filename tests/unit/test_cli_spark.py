@@ -450,9 +450,9 @@ def test_missing_acls_of_a_review_are_reported_before_java_is_looked_for(tmp_pat
     done = aclog(*command, "--log", tmp_path / "nowhere")
     assert done.exit_code == ExitCode.USAGE, done.output
     assert f"`{tmp_path / 'nowhere'}` is not a log" in done.stderr
-    done = aclog(*command, "--sidecar", f"unix:{tmp_path / 'aclog.sock'}")
+    done = aclog(*command, "--sidecar", "http://127.0.0.1:1")
     assert done.exit_code == ExitCode.NOT_READY, done.output
-    assert f"unix:{tmp_path / 'aclog.sock'}" in done.stderr
+    assert "127.0.0.1:1" in done.stderr
     done = aclog(*command, "--sidecar", "http://127.0.0.1:9", "--acls", "acls.txt")
     assert done.exit_code == ExitCode.USAGE, done.output
     assert "each names a source of ACLs" in done.stderr
