@@ -71,7 +71,7 @@ class CheckpointForeignError(SparkJobError):
 
 
 class CheckpointClaimedError(SparkJobError):
-    """Another job uses the checkpoint, or has taken it over."""
+    """Another job uses the checkpoint or the output, or has taken it over."""
 
 
 class LogsFailedError(SparkJobError):

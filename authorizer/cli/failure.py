@@ -171,8 +171,9 @@ _NOT_READY: Final[dict[type[BaseException], str]] = {
     snapshot.SnapshotStoreUnavailableError: "The store's client library has its own settings: for s3:// "
     "AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or ~/.aws. A node can start from the log "
     "alone; for a Spark job `aclog spark doctor` finds the cause.",
-    snapshot.CheckpointClaimedError: "One job at a time uses a checkpoint. Stop the other job, or give this "
-    "one another --output and --checkpoint. On an object store --take-over ends the other job.",
+    snapshot.CheckpointClaimedError: "One job at a time uses a checkpoint and an output. Stop "
+    "the other job, or give this one another --output and --checkpoint. On an object store --take-over ends "
+    "the other job.",
     snapshot.SparkConnectError: "--remote names a Spark Connect server of Spark 4.2: sc://HOST:PORT.",
     snapshot.SparkJarsError: "",
     snapshot.SparkBusyError: "Start the job again when the machine is less busy. If that does not help, "

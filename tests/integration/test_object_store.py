@@ -386,7 +386,7 @@ def test_everything_on_the_object_store_survives_kills(server: S3Server, tmp_pat
     number = "SELECT count(*) AS number FROM acl_in_force WHERE valid_to_offset IS NULL"
     counted = aclog("spark", "sql", *history, "--json", number)
     assert json.loads(counted.stdout) == {"number": len(ids)}, counted.stderr
-    merged = aclog("spark", "maintain", *history, "--job-stopped", "--json")
+    merged = aclog("spark", "maintain", *history, "--json")
     assert merged.returncode == 0, merged.stderr
     assert any(json.loads(line)["merged"] for line in merged.stdout.splitlines())
     assert_tables_are_of(local / "history", log)

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from authorizer.cli.quickstart.directory import EXAMPLE_LOG
 from authorizer.cli.spark.access_analysis import SettingsAnalysis
+from authorizer.cli.spark.host_rules import ReleaseHosts
 from authorizer.engine.decisions.state import AuthorizerSettings
 from snapshot.jobs.changes.changes_job import run_changes
 from snapshot.jobs.changes.tables.schema import TABLES
@@ -39,7 +40,7 @@ def test_the_queries_fit_the_tables(spark: SparkSession) -> None:
     session = spark.newSession()
     for table in TABLES:
         session.createDataFrame([], table.ddl).createOrReplaceTempView(table.name)
-    define_functions(session)
+    define_functions(session, {"c": ()}, ReleaseHosts())
     statements: list[str] = []
     parameters: dict[str, str] = {}
     for module in code_cells():

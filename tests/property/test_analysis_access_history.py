@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +16,7 @@ from authorizer.analysis.history.access_history import AccessStep, AclPeriods, B
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls
 from authorizer.analysis.permissions.decision_changes import DecisionChange, decision_changes_by
 from authorizer.analysis.permissions.witness import Witness, decide_witness
+from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from records.acl import AclOperation, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
@@ -99,6 +101,37 @@ def test_each_step_is_the_comparison_of_the_states_around_it(
     assert not found
 
 
+@given(PERIODS, SETTINGS, st.integers(0, 600))
+@settings(max_examples=25, deadline=None)
+def test_later_calls_analyse_what_was_deferred(
+    periods: list[Period], configured: AuthorizerSettings, work: int
+) -> None:
+    """Each change has one complete step in the end, with the classes of an unbounded analysis."""
+    begins, ends = (np.array([period[at] for period in periods], np.int64) for at in (1, 2))
+    columns = AclPeriods(table_of(periods), begins, ends)
+    steps = list(access_steps(columns, 0, configured, Bounds(work=work)))
+    while deferred := [step.offset for step in steps if step.is_deferred]:
+        bounds = Bounds(work=0, deferred_work=2_000)
+        later = list(access_steps(columns, 3 * OFFSETS, configured, bounds, deferred=deferred))
+        assert sorted(step.offset for step in later) == sorted(deferred)
+        assert not all(step.is_deferred for step in later)
+        steps = [step for step in steps if not step.is_deferred] + later
+    by_offset = attrgetter("offset")
+    assert sorted(steps, key=by_offset) == sorted(steps_of(periods, 0, configured), key=by_offset)
+
+
+def test_each_change_is_analysed_by_the_release_at_its_offset() -> None:
+    """Before the brokers had 4.4 the ACL of a network allowed no request."""
+    network = acl(0, resource_name="t", host="10.0.0.0/24", operation=3)
+    periods = AclPeriods(table_of([Period(network, 1, 3)]), np.array([1]), np.array([3]))
+
+    def at(offset: int) -> AuthorizerSettings:
+        return AuthorizerSettings(kafka_version=KafkaVersion.V4_3 if offset < 2 else KafkaVersion.V4_4)
+
+    found = [(step.offset, bool(step.changes)) for step in access_steps(periods, 0, at(0), settings_at=at)]
+    assert found == [(1, False), (3, True)]
+
+
 @given(PERIODS, SETTINGS, st.integers(0, 600), st.integers(0, 300))
 @settings(max_examples=25, deadline=None, phases=[Phase.generate])
 def test_a_bounded_step_is_marked_and_what_it_lists_is_true(
@@ -106,10 +139,12 @@ def test_a_bounded_step_is_marked_and_what_it_lists_is_true(
 ) -> None:
     """Each listed class has a witness with these answers, whose principal has no separate answer."""
     complete = {step.offset: step for step in steps_of(periods, 0, configured)}
-    for step in steps_of(periods, 0, configured, Bounds(work, change_work, 2)):
+    for step in steps_of(periods, 0, configured, Bounds(work, 0, change_work, 2)):
         expected = complete.pop(step.offset)
         assert len(step.changes) <= 2
-        if step.changes != expected.changes:
+        if step.is_deferred:
+            assert (step.principals, step.changes) == (expected.principals, ())
+        elif step.changes != expected.changes:
             assert step.omitted_principals or step.omitted_classes
         for change in step.changes:
             witness = change.request_class.witness

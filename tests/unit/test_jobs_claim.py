@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,9 +12,12 @@ from unittest.mock import patch
 from uuid import uuid4
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizer.cli.failure import ExitCode
+from authorizer.cli.main import cli
 from snapshot.errors import CheckpointClaimedError, SparkJobError
 from snapshot.jobs.running.claim import CheckpointClaim
 from snapshot.store.storage import Storage
@@ -200,9 +205,44 @@ def test_a_local_checkpoint_is_locked_until_its_job_ends(tmp_path: Path) -> None
     second.release()
 
 
+def test_two_checkpoints_cannot_write_to_one_output() -> None:
+    """The claim of an output fails with the job's checkpoint, and is free with it."""
+    output, url = new_store(), new_store()
+    with silent_claim(url) as killed, silent_claim(output, kind="output", beside=killed) as written:
+        other = CheckpointClaim(new_store())
+        stop = threading.Event()
+        stop.set()
+        with pytest.raises(CheckpointClaimedError, match=rf"the output {output} is in use by process"):
+            CheckpointClaim(output, "output", beside=other, stop=stop, stale_s=NEVER_S)
+        other.release()
+        written.check()
+        next_job = CheckpointClaim(url, stale_s=0)
+        # It does not wait for the output of the job from which it has taken the checkpoint.
+        taken = CheckpointClaim(output, "output", beside=next_job, stale_s=NEVER_S)
+        with pytest.raises(CheckpointClaimedError, match=rf"has lost its checkpoint {url}"):
+            written.check()
+        taken.check()
+        with silent_claim(url, take_over=True), pytest.raises(CheckpointClaimedError, match=url):
+            taken.check()
+        for claim in (taken, next_job):
+            claim.release()
+
+
 def test_a_damaged_owner_is_reported() -> None:
     """With the file and the way out."""
     url = new_store()
     Storage(url).put(f"{OWNERS}/0000000007.json", b"{")
-    with pytest.raises(SparkJobError, match=r"0000000007.json is damaged: .* another --checkpoint"):
+    with pytest.raises(
+        SparkJobError, match=r"0000000007.json is damaged: .* Remove it if no job uses the checkpoint"
+    ):
         CheckpointClaim(url)
+
+
+def test_maintenance_that_rewrites_the_history_is_refused_beside_its_job(tmp_path: Path) -> None:
+    """By its claim of the output, before Spark starts."""
+    claim = CheckpointClaim(str(tmp_path), "output")
+    command = ["spark", "maintain", "--history", str(tmp_path), "--keep-rows", "7d"]
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == ExitCode.NOT_READY, done.output
+    assert re.search(rf"the output file://{tmp_path} is in use by process {os.getpid()} on", done.stderr)
+    claim.release()

@@ -113,6 +113,7 @@ def test_every_name_and_value_after_a_batch() -> None:
         "aclog_spark_batch_duration_seconds{phase=triggerExecution,spark_job=counts}": 2,
         "aclog_spark_query_failures_total{spark_job=counts}": 0,
         "aclog_spark_publication_pending_seconds{spark_job=counts}": 0,
+        "aclog_spark_deferred_changes{spark_job=counts}": 0,
         "aclog_spark_logs{spark_job=counts}": 3,
         "aclog_spark_logs_behind{spark_job=counts}": 2,
         "aclog_spark_total_lag_offsets{spark_job=counts}": 8,
@@ -135,6 +136,7 @@ def test_before_the_first_batch_there_are_no_false_numbers() -> None:
     nothing = {
         "aclog_spark_query_failures_total{spark_job=counts}": 0.0,
         "aclog_spark_publication_pending_seconds{spark_job=counts}": 0.0,
+        "aclog_spark_deferred_changes{spark_job=counts}": 0.0,
         "aclog_spark_logs{spark_job=counts}": 3.0,
         "aclog_spark_query_active{spark_job=counts}": 0.0,
         "aclog_spark_failing_logs{spark_job=counts}": 0.0,

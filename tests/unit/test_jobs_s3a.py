@@ -9,11 +9,8 @@ from typing import Any, cast
 
 import fsspec
 import pytest
-from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from authorizer.cli.failure import ExitCode
-from authorizer.cli.main import cli
 from snapshot.errors import SparkJarsError
 from snapshot.jobs.session import s3a, spark_session
 from snapshot.store.object_store import is_s3
@@ -113,11 +110,3 @@ def test_local_checkpoints_need_no_session_of_their_own(given: str | None) -> No
     for _ in range(2):
         assert s3a.checkpoint_session(spark, "file:///tmp/c") == (spark, "file:///tmp/c")
         assert conf[s3a._CHECKPOINT_MANAGER].endswith(given or ".FileSystemBasedCheckpointFileManager")
-
-
-def test_maintenance_on_s3_wants_the_job_stopped() -> None:
-    """Two processes could overwrite each other's commits there."""
-    done = CliRunner().invoke(cli, ["spark", "maintain", "--history", "s3://bucket/history"])
-    assert done.exit_code == ExitCode.USAGE, done.output
-    assert "on S3 one process at a time may write the tables" in done.stderr
-    assert "--job-stopped" in done.stderr

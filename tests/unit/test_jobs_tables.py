@@ -12,9 +12,13 @@ import pytest
 from authorizer.analysis.history.access_history import Bounds
 from authorizer.cli.spark.access_analysis import SettingsAnalysis
 from authorizer.engine.decisions.state import AuthorizerSettings
+from records.ids import Uuid
+from records.log.base import LogIdentity
 from snapshot.errors import SnapshotCorruptError, SparkJobError
 from snapshot.jobs.changes.change_table import CONTENT
+from snapshot.jobs.changes.coverage import BrokerLevels, Coverage, levels_at
 from snapshot.jobs.changes.tables import access_rows
+from snapshot.jobs.changes.tables.access_rows import ClusterRange
 from snapshot.jobs.changes.tables.publication import (
     begin_publication,
     end_publication,
@@ -94,7 +98,7 @@ ACCESS_SCHEMA = pa.schema(
     [
         *(
             (name, pa.string())
-            for name in ("cluster_id", "month", "change", "principal", "operation", "host")
+            for name in ("cluster_id", "month", "change", "principal", "operation", "host", "releases")
         ),
         ("offset", pa.int64()),
         ("time", pa.timestamp("us", "UTC")),
@@ -112,10 +116,18 @@ def period(name: str, principal: str, begin: int | None, **changes: Any) -> dict
     return {**content, "topic_id": "t", "valid_from_offset": begin, "valid_from_time": time} | changes
 
 
-def analysed(periods: list[dict[str, Any]], bounds: Bounds | None = None) -> list[dict[str, Any]]:
+def analysed(
+    periods: list[dict[str, Any]],
+    bounds: Bounds | None = None,
+    cluster_range: ClusterRange | None = None,
+) -> list[dict[str, Any]]:
     rows = pa.Table.from_pylist(periods, SCHEMA)
     analysis = SettingsAnalysis(AuthorizerSettings(), bounds)
-    return list(access_rows._analysed(rows, "c", 5, analysis, ACCESS_SCHEMA).to_pylist())
+    return list(
+        access_rows._analysed(
+            rows, "c", cluster_range or ClusterRange(5, 9), analysis, ACCESS_SCHEMA
+        ).to_pylist()
+    )
 
 
 def test_access_changes_of_periods() -> None:
@@ -133,11 +145,47 @@ def test_access_changes_of_periods() -> None:
     assert not any(row["omitted_names"] for row in rows)
 
 
+def test_access_changes_have_the_release_that_the_log_names() -> None:
+    """An ACL for a network: brokers of 4.3 ignore it, and without brokers both rules are possible."""
+    network = [period("new", "User:b", 5, host="10.0.0.0/24")]
+    for levels, releases in (((), ["from Kafka 4.4 on"] * 2), ((30,), []), ((33,), [None] * 2)):
+        found = ClusterRange(5, 9, (BrokerLevels(0, 9, None, levels),))
+        assert [row["releases"] for row in analysed(network, cluster_range=found)] == releases
+
+
+def test_the_levels_of_a_log_by_offset() -> None:
+    """In the batch that changed them, those before and after it; a repeated batch replaces its own."""
+    coverage = Coverage.beginning(LogIdentity("c", Uuid(bytes(16))), 0, 0)
+    for start, end, version, levels in (
+        *((0, 10, 30, (30,)), (10, 20, 30, (30,))),
+        *((20, 30, 30, (30, 33)), (20, 25, 33, (33,)), (25, 30, 33, (33,))),
+    ):
+        coverage = coverage.with_brokers(BrokerLevels(start, end, version, levels))
+    assert [each.start for each in coverage.brokers] == [0, 20]
+    found = [levels_at(coverage.brokers, offset) for offset in (3, 19, 20, 24, 25)]
+    assert [(each.metadata_version, each.levels) for each in found] == [
+        *((30, (30,)), (30, (30,))),
+        *((30, (30, 33)), (30, (30, 33))),
+        (33, (33,)),
+    ]
+    assert levels_at((), 3).levels == ()
+
+
 def test_access_changes_beyond_a_bound_are_marked() -> None:
-    """Work of all changes, and names of one class."""
+    """Work of all changes, and names of one class. A deferred change has its rows when it is analysed."""
     (row,) = analysed([period("new", "User:b", 5)], Bounds(work=1))
-    assert (row["offset"], row["change"], row["principal"]) == (5, "omitted", "User:b")
-    assert (row["omitted_principals"], row["omitted_classes"], row["names"]) == (1, 0, None)
+    assert (row["offset"], row["month"], row["change"], row["principal"]) == (
+        *(5, "2026-11", "deferred"),
+        "User:b",
+    )
+    assert (row["omitted_principals"], row["names"]) == (None, None)
+    deferred = ClusterRange(9, 9, deferred=frozenset({5}))
+    rows = analysed([period("new", "User:b", 5), period("old", "User:b", 4)], cluster_range=deferred)
+    assert [(row["offset"], row["month"], row["change"]) for row in rows] == [
+        (5, "2026-11", "analysed"),
+        (5, "2026-11", "granted"),
+        (5, "2026-11", "granted"),
+    ]
     names = [period(f"n-{number}", "User:b", 5) for number in range(1_500)]
     read, _ = analysed(names)
     assert (len(read["names"]), read["omitted_names"]) == (1_000, 500)

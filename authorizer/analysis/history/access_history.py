@@ -1,7 +1,8 @@
 """Access changes of a history: what each change of ACLs granted and revoked, within bounds.
 
-The work on a change grows with the related principals times the related ACLs for ``User:*``. A change, or a
-range of a history, that would take more than its bound is not analysed completely, and says so.
+The work on a change grows with the related principals times the related ACLs for ``User:*``. A change that
+would take more than its bound is not analysed completely, and says so. Changes beyond the bound of a range
+are deferred: a later call analyses them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from authorizer.analysis.permissions.witness import unnamed_principal
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -54,9 +55,18 @@ class AclPeriods(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Bounds of an analysis. A unit of work takes some 10 µs."""
+    """Bounds of an analysis. A unit of work takes some 10 µs.
+
+    Attributes:
+        work: of all changes of the range.
+        deferred_work: of all changes that earlier calls deferred; more than ``change_work``, or none is
+            analysed.
+        change_work: of one change.
+        classes: of one change.
+    """
 
     work: int = 5_000_000
+    deferred_work: int = 1_000_000
     change_work: int = 100_000
     classes: int = 1_000
 
@@ -70,6 +80,7 @@ class AccessStep(NamedTuple):
         omitted_principals: number of principals that were not analysed; all that have no related ACLs count
             as one.
         omitted_classes: number of classes that are not in ``changes``.
+        is_deferred: nothing of it was analysed, because the work was used up.
     """
 
     offset: int
@@ -77,44 +88,72 @@ class AccessStep(NamedTuple):
     changes: Sequence[DecisionChange]
     omitted_principals: int = 0
     omitted_classes: int = 0
+    is_deferred: bool = False
 
 
 def access_steps(
-    periods: AclPeriods, first: int, settings: AuthorizerSettings, bounds: Bounds | None = None
+    periods: AclPeriods,
+    first: int,
+    settings: AuthorizerSettings,
+    bounds: Bounds | None = None,
+    *,
+    deferred: Collection[int] = (),
+    settings_at: Callable[[int], AuthorizerSettings] | None = None,
 ) -> Iterator[AccessStep]:
-    """Yield a step for each offset, from ``first`` on, at which ACLs began or ended.
+    """Yield a step for each offset, from ``first`` on, at which ACLs began or ended, and for deferred ones.
 
-    Changes for ``User:*`` come first, so that they are the last ones to be omitted.
+    Changes for ``User:*`` come first, so that they are the last ones to be deferred.
 
     Args:
-        periods: all that include ``first`` - 1 or a later offset: for all principals if
-            `needs_all_principals`, else for the changed principals and ``User:*``.
+        periods: all that include the offset before an analysed change or a later offset: for all principals
+            if `needs_all_principals`, else for the changed principals and ``User:*``.
         first: offset of the first change.
         settings: super users, and the answer where no ACL covers a name.
         bounds: None: the default ones.
+        deferred: offsets below ``first`` whose changes earlier calls deferred.
+        settings_at: the settings at an offset, with its release; None: ``settings``.
     """
     bounds = bounds or Bounds()
+    at = settings_at or (lambda _: settings)
+    ranges = [(bounds.work, lambda offsets: (offsets >= first) & (offsets < np.iinfo(np.int64).max))]
+    if deferred:
+        ranges.append((bounds.deferred_work, lambda offsets: np.isin(offsets, list(deferred))))
+    for work, is_wanted in ranges:
+        rows_by_offset = _changed_rows(periods, is_wanted)
+        yield from _steps(periods, rows_by_offset, settings, bounds._replace(work=work), at)
+
+
+def _steps(
+    periods: AclPeriods,
+    rows_by_offset: Mapping[int, npt.NDArray[np.intp]],
+    settings: AuthorizerSettings,
+    bounds: Bounds,
+    settings_at: Callable[[int], AuthorizerSettings],
+) -> Iterator[AccessStep]:
+    """Yield the steps of these offsets within ``bounds.work``."""
     remaining = bounds.work
-    rows_by_offset = _changed_rows(periods, first)
     rows_of = _PrincipalRows(periods.table)
     for affected, offsets in _by_affected(periods.table, rows_by_offset, settings):
-        names = _names(periods.table.take(np.concatenate([rows_by_offset[offset] for offset in offsets])))
-        chosen = periods if affected is None else periods.take(rows_of(affected))
-        chosen = chosen.take(related_rows(chosen.table, names, affected))
+        chosen = periods
+        if remaining >= 0:
+            rows = np.concatenate([rows_by_offset[offset] for offset in offsets])
+            chosen = periods if affected is None else periods.take(rows_of(affected))
+            chosen = chosen.take(related_rows(chosen.table, _names(periods.table.take(rows)), affected))
         for offset in offsets:
             changed = periods.table.take(rows_by_offset[offset])
-            names = _names(changed)
-            related = chosen.take(related_rows(chosen.table, names, affected))
+            deferred = AccessStep(offset, _principals(changed), (), is_deferred=True)
+            if remaining < 0:
+                yield deferred
+                continue
+            related = chosen.take(related_rows(chosen.table, _names(changed), affected))
             work = _work(related) + len(chosen.table) // _ROWS_FILTERED
+            is_bounded = work > bounds.change_work
+            remaining -= _PRINCIPAL_WORK if is_bounded else work
+            if remaining < 0:
+                yield deferred
+                continue
             step = _Step(offset, changed, related, affected)
-            if work > remaining:
-                yield step.omitted(bounds)
-            elif work > bounds.change_work:
-                remaining -= _PRINCIPAL_WORK
-                yield step.of_unlisted(settings, bounds)
-            else:
-                remaining -= work
-                yield step.analysed(settings, bounds)
+            yield (step.of_unlisted if is_bounded else step.analysed)(settings_at(offset), bounds)
 
 
 def needs_all_principals(changed: Collection[str], settings: AuthorizerSettings) -> bool:
@@ -147,11 +186,6 @@ class _Step(NamedTuple):
                 changes.append(change._replace(request_class=requests))
         return self._step(changes, bounds, omitted_principals=len(known))
 
-    def omitted(self, bounds: Bounds) -> AccessStep:
-        # All principals without related ACLs count as one.
-        omitted = len(self._related_principals()) + 1 if self.affected is None else len(self.affected)
-        return self._step([], bounds, omitted_principals=omitted)
-
     def _related_principals(self) -> set[str]:
         return {*self.related.table.principals.texts} - {WILDCARD_PRINCIPAL}
 
@@ -166,19 +200,24 @@ class _Step(NamedTuple):
     ) -> AccessStep:
         return AccessStep(
             self.offset,
-            tuple(sorted(self.changed.principals.texts)),
+            _principals(self.changed),
             changes[: bounds.classes],
             omitted_principals,
             max(0, len(changes) - bounds.classes),
         )
 
 
-def _changed_rows(periods: AclPeriods, first: int) -> Mapping[int, npt.NDArray[np.intp]]:
-    """The rows of the ACLs that begin or end at each offset."""
+def _principals(changed: AclTable) -> tuple[str, ...]:
+    return tuple(sorted(changed.principals.texts))
+
+
+def _changed_rows(
+    periods: AclPeriods, is_wanted: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
+) -> Mapping[int, npt.NDArray[np.intp]]:
+    """The rows of the ACLs that begin or end at each wanted offset."""
     found: defaultdict[int, list[int]] = defaultdict(list)
-    last = np.iinfo(np.int64).max
     for offsets in (periods.begins, periods.ends):
-        rows = np.flatnonzero((offsets >= first) & (offsets < last))
+        rows = np.flatnonzero(is_wanted(offsets))
         for row, offset in zip(rows.tolist(), offsets[rows].tolist(), strict=True):
             found[offset].append(row)
     return {offset: np.array(found[offset], np.intp) for offset in sorted(found)}

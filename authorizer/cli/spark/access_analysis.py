@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.history.access_history import AclPeriods, access_steps, needs_all_principals
+from authorizer.api.kafka_version import VersionInForce
 from records.acl import PatternType
+from records.entries import SupportedLevels
 from records.principal import WILDCARD_PRINCIPAL
-from snapshot.jobs.changes.tables.schema import OMITTED
+from snapshot.jobs.changes.coverage import levels_at
+from snapshot.jobs.changes.tables.schema import ANALYSED, DEFERRED, OMITTED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
-
-    import numpy as np
-    import numpy.typing as npt
 
     from authorizer.analysis.history.access_history import AccessStep, Bounds
     from authorizer.analysis.permissions.request_class import NameSet, RequestClass
     from authorizer.analysis.request_space.name_space import Key
     from authorizer.engine.decisions.state import AuthorizerSettings
-    from records.columns.acl_table import AclTable
+    from snapshot.jobs.changes.coverage import BrokerLevels
+    from snapshot.jobs.changes.tables.access_rows import Periods
 
 #: Names and exceptions that a row lists.
 _NAMES_MAX: Final = 1_000
@@ -30,7 +32,10 @@ _NAMES_MAX: Final = 1_000
 class SettingsAnalysis:
     """See snapshot.jobs.changes.tables.access_rows.AccessAnalysis.
 
-    ``settings``: super users, allow.everyone.if.no.acl.found, and the release if it is configured.
+    Attributes:
+        settings: super users, allow.everyone.if.no.acl.found, and the release if it is configured; else
+            it is that of the log's brokers.
+        bounds: of one range; None: the default ones.
     """
 
     settings: AuthorizerSettings
@@ -40,9 +45,21 @@ class SettingsAnalysis:
         return needs_all_principals(changed, self.settings)
 
     def rows(
-        self, table: AclTable, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], first: int
+        self, periods: Periods, first: int, deferred: Collection[int], levels: Sequence[BrokerLevels]
     ) -> Iterator[dict[str, Any]]:
-        for step in access_steps(AclPeriods(table, begins, ends), first, self.settings, self.bounds):
+        for step in access_steps(
+            AclPeriods(*periods),
+            first,
+            self.settings,
+            self.bounds,
+            deferred=deferred,
+            settings_at=partial(settings_at, self.settings, levels),
+        ):
+            if step.is_deferred:
+                yield {"offset": step.offset, "change": DEFERRED, "principal": _principal(step)}
+                continue
+            if step.offset in deferred:
+                yield {"offset": step.offset, "change": ANALYSED}
             for change in step.changes:
                 row = {
                     "offset": step.offset,
@@ -56,11 +73,26 @@ class SettingsAnalysis:
                 yield _omitted(step)
 
 
+def settings_at(
+    settings: AuthorizerSettings, levels: Sequence[BrokerLevels], offset: int
+) -> AuthorizerSettings:
+    """The settings with the release at an offset: the configured one, else that of the log's brokers."""
+    at = levels_at(levels, offset)
+    brokers = {number: SupportedLevels(0, level) for number, level in enumerate(at.levels)}
+    return settings.with_version_in_force(
+        VersionInForce.of(settings.kafka_version, brokers, at.metadata_version)
+    )
+
+
+def _principal(step: AccessStep) -> str | None:
+    return step.principals[0] if len(step.principals) == 1 else None
+
+
 def _omitted(step: AccessStep) -> dict[str, Any]:
     return {
         "offset": step.offset,
         "change": OMITTED,
-        "principal": step.principals[0] if len(step.principals) == 1 else None,
+        "principal": _principal(step),
         "omitted_principals": step.omitted_principals,
         "omitted_classes": step.omitted_classes,
     }

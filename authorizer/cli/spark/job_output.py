@@ -33,11 +33,18 @@ class JobOutput:
         self._batches = 0
         # By cluster: from the start of the first batch to the end of the last one.
         self._totals: dict[str, LogReport] = {}
+        self._deferred = 0
 
     def show(self, report: BatchReport) -> None:
         """Print a stored batch."""
         self._batches += 1
         self._elapsed_ms += report.elapsed_ms
+        if report.deferred and not self._deferred and not self._as_json:
+            note(
+                f"note: {report.deferred:,} changes are in access_changes as deferred: the job analyses them "
+                + ("before it ends" if self._is_once else "while no batch is running")
+            )
+        self._deferred = report.deferred
         for log in report.logs:
             before = self._totals.get(log.cluster_id)
             self._totals[log.cluster_id] = log if before is None else _joined(before, log)
@@ -47,6 +54,7 @@ class JobOutput:
                     "job": self.job,
                     "batch": report.batch_id,
                     "elapsedMs": round(report.elapsed_ms, 1),
+                    "deferred": report.deferred,
                     "logs": [log_json(log) for log in report.logs],
                 }
             )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import click
 
 from authorizer.cli.command import Command
-from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import DURATION
 from authorizer.cli.rendering.output import answer, print_json
 from authorizer.cli.spark.job import note_start, spark_session_of
@@ -38,11 +38,6 @@ _WEEK_MS: Final = 7 * _DAY_MS
     help="Delete rows that only states before this time need, 1d or more.  [default: keep all]",
 )
 @click.option("--dry-run", is_flag=True, help="Only count the rows that --keep-rows would delete.")
-@click.option(
-    "--job-stopped",
-    is_flag=True,
-    help="Required on S3, where one process at a time may write the tables: confirm that no job does.",
-)
 @query_options
 def maintain_command(
     *,
@@ -50,14 +45,14 @@ def maintain_command(
     vacuum_after_ms: int,
     keep_ms: int | None,
     dry_run: bool,
-    job_stopped: bool,
     as_json: bool,
     **flags: Any,
 ) -> None:
     """Merge the small files of a history's tables, and remove unused ones.
 
-    The tables are those of `aclog spark changes --format delta`. It may run beside that job, but not on S3:
-    stop the job there, and add --job-stopped. Run it once a day or week: each batch of a job adds some files.
+    The tables are those of `aclog spark changes --format delta`. It may run beside that job, but not on S3
+    and not with --keep-rows: then it is refused while the job runs, and the job while it runs (exit code 3).
+    Run it once a day or week: each batch of a job adds some files.
 
     No row is deleted without --keep-rows. With it, queries of states and periods within that time have the
     same answers: for each cluster the last change before it and the last count of each kind remain, and ACLs
@@ -68,7 +63,7 @@ def maintain_command(
       aclog spark maintain --history DIR
       aclog spark maintain --history DIR --vacuum-after 30d
       aclog spark maintain --history DIR --keep-rows 730d --dry-run
-      aclog spark maintain --history s3://bucket/history --job-stopped
+      aclog spark maintain --history s3://bucket/history
     """
     if vacuum_after_ms < _WEEK_MS or vacuum_after_ms % _HOUR_MS:
         raise click.BadParameter(
@@ -82,20 +77,21 @@ def maintain_command(
     if dry_run and keep_ms is None:
         raise click.UsageError("--dry-run counts the rows that --keep-rows DURATION would delete: give both")
     require_history_directory(history)
-    from snapshot.store.object_store import is_s3
-
-    if is_s3(history) and not (job_stopped or dry_run):
-        raise Failure(
-            f"--history {history}: on S3 one process at a time may write the tables, or commits are lost",
-            ExitCode.USAGE,
-            "Stop `aclog spark changes` and `aclog spark all` of this history; then add --job-stopped.",
-        )
     require_spark()
     from snapshot.jobs.changes.tables.maintenance import deletable_rows, maintain
+    from snapshot.jobs.running.claim import CheckpointClaim
     from snapshot.jobs.session.delta import SESSION_CONF
+    from snapshot.store.object_store import is_s3
 
     note_start()
-    with spark_session_of(SparkFlags(**flags), "maintain", conf=SESSION_CONF, locations=[history]) as spark:
+    with ExitStack() as on_exit:
+        claim = None
+        # S3A cannot refuse a second writer of Delta's tables, and retention rewrites the history's coverage.
+        if (is_s3(history) or keep_ms is not None) and not dry_run:
+            claim = CheckpointClaim(located(history), "output")
+            on_exit.callback(claim.release)
+        session = spark_session_of(SparkFlags(**flags), "maintain", conf=SESSION_CONF, locations=[history])
+        spark = on_exit.enter_context(session)
         keep_from = None if keep_ms is None else datetime.now(UTC) - timedelta(milliseconds=keep_ms)
         if dry_run and keep_from is not None:
             for table, deletable, rows in deletable_rows(spark, located(history), keep_from=keep_from):
@@ -105,7 +101,9 @@ def maintain_command(
                     answer(f"{table}: {deletable:,} of {rows:,} rows would be deleted")
             return
         hours = vacuum_after_ms // _HOUR_MS
-        for done in maintain(spark, located(history), vacuum_after_hours=hours, keep_from=keep_from):
+        for done in maintain(
+            spark, located(history), vacuum_after_hours=hours, keep_from=keep_from, claim=claim
+        ):
             if as_json:
                 print_json(done._asdict())
             else:

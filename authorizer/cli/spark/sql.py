@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.command import Command
 from authorizer.cli.rendering.output import JsonLines, answer, shown, utc
 from authorizer.cli.rendering.table import UNKNOWN, Column, Row, table_lines
@@ -21,8 +22,16 @@ from authorizer.cli.spark.requirements import require_spark
 @click.command("sql", cls=Command)
 @click.argument("statement")
 @history_option
+@click.option(
+    "--as",
+    "release",
+    metavar="RELEASE",
+    type=click.Choice([version.value for version in KafkaVersion]),
+    help="The Kafka release by whose rules who_had_access compares hosts, 3.9 to 4.4.  [default: the release "
+    "that the log's brokers had registered; if there is none, what every release allows]",
+)
 @query_options
-def sql_command(*, statement: str, history: str, as_json: bool, **flags: Any) -> None:
+def sql_command(*, statement: str, history: str, release: str | None, as_json: bool, **flags: Any) -> None:
     """Query the tables of a history with SQL.
 
     The tables are acl_changes, acl_in_force, acl_counts and access_changes of `aclog spark changes --format
@@ -42,12 +51,13 @@ def sql_command(*, statement: str, history: str, as_json: bool, **flags: Any) ->
     """
     require_history_directory(history)
     require_spark()
+    from authorizer.cli.spark.host_rules import ReleaseHosts
     from snapshot.jobs.changes.tables.sql import query, register
     from snapshot.jobs.session.delta import SESSION_CONF
 
     note_start()
     with spark_session_of(SparkFlags(**flags), "sql", conf=SESSION_CONF, locations=[history]) as spark:
-        register(spark, located(history))
+        register(spark, located(history), ReleaseHosts(None if release is None else KafkaVersion(release)))
         names, rows = query(spark, statement)
         if as_json:
             with JsonLines() as lines:

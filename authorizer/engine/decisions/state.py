@@ -109,7 +109,10 @@ class AuthorizerSettings:
 
     def with_version_of(self, image: AclsImage) -> Self:
         """Return these settings with the release of a state; without one if it is unknown."""
-        version = self.version_for(image)
+        return self.with_version_in_force(self.version_for(image))
+
+    def with_version_in_force(self, version: VersionInForce) -> Self:
+        """Return these settings with this release; without one if it is unknown."""
         return self.with_version(None if version.networks == STRICTEST else version.releases[0])
 
     def with_version(self, version: KafkaVersion | None) -> Self:

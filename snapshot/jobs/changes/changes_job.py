@@ -16,15 +16,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from records.entries import METADATA_VERSION_FEATURE
 from records.ids import uuid_to_string
 from records.log.open import open_exactly_once_producer
 from snapshot.errors import HistoryForeignError
 from snapshot.jobs.changes.change_files import STATE, history_files, state_url, write_changes
 from snapshot.jobs.changes.change_messages import messages_of
 from snapshot.jobs.changes.change_table import net_changes
-from snapshot.jobs.changes.coverage import Coverage, put_coverage, read_coverage
+from snapshot.jobs.changes.coverage import BrokerLevels, Coverage, put_coverage, read_coverage
 from snapshot.jobs.changes.tables.delta_tables import DeltaHistory
-from snapshot.jobs.running.job import JobObserver, claimed
+from snapshot.jobs.running.job import JobObserver, claimed, claimed_output
 from snapshot.jobs.running.query import run_job
 from snapshot.jobs.session.delta import require_delta
 from snapshot.jobs.sources.log_failures import LogFailures
@@ -86,7 +87,7 @@ def run_changes(
         HistoryForeignError: ``output`` has the history of another log of the same cluster, or one that
             extends beyond the start of a new checkpoint.
         LogError: the topic does not exist or cannot be written to.
-        CheckpointClaimedError: another job uses the checkpoint, or has taken it over.
+        CheckpointClaimedError: another job uses the checkpoint or the output, or has taken it over.
         SparkJobError: see run_job.
     """
     if access_analysis is not None:
@@ -99,7 +100,11 @@ def run_changes(
     if to_topic is not None:
         open_exactly_once_producer(to_topic.url, name=_feed_name(output, ""), client=to_topic.client)
     committed = on_batch
-    with claimed(settings, None if control is None else control.stop) as claim:
+    on_idle: Callable[[], None] | None = None
+    tables: DeltaHistory | None = None
+    observer = JobObserver() if control is None else control.observer
+    stop = None if control is None else control.stop
+    with claimed(settings, stop) as checkpoint, claimed_output(output, settings, checkpoint, stop) as claim:
         sink = ChangesSink(
             output,
             compacting=frozenset(log.identity.cluster_id for log in settings.logs if log.topic is not None),
@@ -108,17 +113,30 @@ def run_changes(
         )
         if access_analysis is not None:
             tables = DeltaHistory(spark, output, access_analysis, claim)
-            observer = JobObserver() if control is None else control.observer
+
             with observer.publication():
                 tables.catch_up()
+            observer.deferred(tables.deferred)
 
             def committed(report: BatchReport) -> None:
                 with observer.publication():
                     tables.publish({log.cluster_id: log.end for log in report.logs})
-                on_batch(report)
+                observer.deferred(tables.deferred)
+                on_batch(replace(report, deferred=tables.deferred))
 
+            def analyse_deferred() -> None:
+                if tables.deferred:
+                    tables.analyse_deferred()
+                    observer.deferred(tables.deferred)
+
+            if settings.interval_s is not None:
+                on_idle = analyse_deferred
         settings = replace(settings, store=state_url(output), claim=claim)
-        run_job(spark, settings, sink, committed, control=control)
+        run_job(spark, settings, sink, committed, on_idle=on_idle, control=control)
+        if tables is not None and settings.interval_s is None:
+            while tables.deferred and not (control is not None and control.is_stopping):
+                tables.analyse_deferred()
+                observer.deferred(tables.deferred)
 
 
 def _check_coverage(storage: Storage, log: FollowedLog) -> None:
@@ -195,6 +213,9 @@ class ChangesSink:
             )
             if cluster_id in self._compacting:
                 coverage = self._with_coarse(coverage, plan, manifest.gap_until)
+            levels = tuple(sorted({each.highest for each in manifest.brokers.values()}))
+            version = manifest.features.get(METADATA_VERSION_FEATURE)
+            coverage = coverage.with_brokers(BrokerLevels(plan.start, plan.end, version, levels))
             if coverage != known:
                 put_coverage(self._storage, coverage)
 

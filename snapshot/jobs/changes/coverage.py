@@ -10,6 +10,8 @@ coarse               [[from, until], ...]: ranges of a topic that were not read 
                      start of a run. Compaction may have removed records before they were read: states at
                      offsets strictly within a range come from the remaining records, those at its bounds
                      are exact.
+brokers              [[start, end, metadataVersion, [levels]], ...]: batches that changed what the log has of
+                     its brokers' release, with what it had at their ends
 """
 
 from __future__ import annotations
@@ -29,11 +31,29 @@ from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from snapshot.store.manifest import SnapshotManifest
 
 COVERAGE: Final = "coverage"
 _FORMAT_VERSION: Final = 1
 _SUFFIX: Final = ".json"
+
+
+class BrokerLevels(msgspec.Struct, frozen=True, array_like=True):
+    """What a log has of its brokers' release at the end of a batch.
+
+    Attributes:
+        start: first offset of the batch.
+        end: its end.
+        metadata_version: level of metadata.version, if the log has one.
+        levels: the highest levels that the registered brokers' binaries support, ascending.
+    """
+
+    start: int = 0
+    end: int = 0
+    metadata_version: int | None = None
+    levels: tuple[int, ...] = ()
 
 
 class Coverage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
@@ -45,6 +65,7 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
     begin_offset: int
     begin_time_ms: int
     coarse: tuple[tuple[int, int], ...] = ()
+    brokers: tuple[BrokerLevels, ...] = ()
 
     @classmethod
     def beginning(cls, identity: LogIdentity, offset: int, time_ms: int) -> Coverage:
@@ -68,6 +89,14 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
             start, until = min(start, last_start), max(until, last_until)
         return msgspec.structs.replace(self, coarse=(*spans, (start, until)))
 
+    def with_brokers(self, found: BrokerLevels) -> Coverage:
+        """With what a batch found, if it changed; a repeated batch replaces it."""
+        known = tuple(each for each in self.brokers if each.start < found.start)
+        last = known[-1] if known else BrokerLevels()
+        if (last.metadata_version, last.levels) != (found.metadata_version, found.levels):
+            known += (found,)
+        return msgspec.structs.replace(self, brokers=known)
+
     def is_coarse(self, end_offset: int) -> bool:
         """Whether the log may never have had the state with this end offset."""
         return any(start < end_offset < until for start, until in self.coarse)
@@ -75,6 +104,26 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
     def has_coarse(self, start: int, end: int) -> bool:
         """Whether changes may be missing between these offsets, end exclusive."""
         return any(span_start < end and start < until for span_start, until in self.coarse)
+
+
+def levels_at(brokers: Sequence[BrokerLevels], offset: int) -> BrokerLevels:
+    """What a log had of its brokers' release at an offset.
+
+    In a batch that changed it, what it had before and after it: the offset of the change is not known.
+    """
+    before, at = BrokerLevels(), BrokerLevels()
+    for each in brokers:
+        if each.start <= offset:
+            before, at = at, each
+    if offset >= at.end or before.end == 0:
+        return at
+    versions = (before.metadata_version, at.metadata_version)
+    return BrokerLevels(
+        at.start,
+        at.end,
+        None if None in versions else min(filter(None, versions)),
+        tuple(sorted({*before.levels, *at.levels})),
+    )
 
 
 def find_history(output: str, cluster_id: str | None = None) -> tuple[Coverage, SnapshotManifest]:

@@ -13,7 +13,7 @@ from snapshot.jobs.counts.count_files import CountFiles, state_store
 from snapshot.jobs.counts.count_metrics import AclCountMetric
 from snapshot.jobs.counts.count_rows import AclKind, CountRows, count_rows, counted_from
 from snapshot.jobs.counts.delta_lake import DeltaTables
-from snapshot.jobs.running.job import claimed
+from snapshot.jobs.running.job import claimed, claimed_output
 from snapshot.jobs.running.query import run_job
 from snapshot.jobs.session.delta import require_delta
 from snapshot.store.snapshot_store import SnapshotStore
@@ -46,13 +46,14 @@ def run_counts(
     served.
 
     Raises:
-        CheckpointClaimedError: another job uses the checkpoint, or has taken it over.
+        CheckpointClaimedError: another job uses the checkpoint or the output, or has taken it over.
         SparkJobError: Delta is missing, there are counts but no states to continue, or see run_job.
     """
     if table_format == "delta":
         require_delta(spark)
     settings = replace(settings, store=state_store(output))
-    with claimed(settings, None if control is None else control.stop) as claim:
+    stop = None if control is None else control.stop
+    with claimed(settings, stop) as checkpoint, claimed_output(output, settings, checkpoint, stop) as claim:
         settings = replace(settings, claim=claim)
         tables: CountTables = (
             DeltaTables(spark, output, claim) if table_format == "delta" else CountFiles(output)

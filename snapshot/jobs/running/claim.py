@@ -1,10 +1,10 @@
-"""A job's claim of its checkpoint: of several jobs only the newest owner may publish.
+"""A job's claims of its checkpoint and of its output: of several jobs only the newest owner may publish.
 
-    <checkpoint>/aclog-owners/<epoch, 10 digits>.json
+    <checkpoint or output>/aclog-owners/<epoch, 10 digits>.json
 
 The owner is the job that created the file with the highest epoch; a put that fails if the file exists decides
 between two. The owner renews its file every RENEWAL_S, and marks it at its end. A job that finds a file which
-is not marked waits: if the file is renewed, the checkpoint is in use; if not for STALE_S, the owner is dead
+is not marked waits: if the file is renewed, the directory is in use; if not for STALE_S, the owner is dead
 and the job creates the next epoch. No clocks of two machines are compared. An owner that was only slow finds
 the higher epoch before it publishes, and ends.
 
@@ -45,9 +45,14 @@ class Owner(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """The content of an owner's file.
 
     Attributes:
-        checkpoint_id: the same in all epochs of a checkpoint.
-        job: unique id of the claim.
-        started_ms: when the job claimed the checkpoint, since the epoch of time.
+        checkpoint_id: the same in all epochs of a directory.
+        epoch: the file's number.
+        job: unique id of the claim; that of an output is the checkpoint's.
+        host: of the job's driver.
+        process: its number there.
+        started_ms: when the job claimed it, since the epoch of time.
+        renewal: number of the last renewal.
+        is_ended: the job has ended by itself.
     """
 
     checkpoint_id: str
@@ -65,31 +70,38 @@ class Owner(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class CheckpointClaim:
-    """The claim of a checkpoint, from construction to ``release``.
+    """The claim of a directory, from construction to ``release``.
 
     Args:
-        checkpoint: URL or local path.
+        directory: URL or local path of a checkpoint or an output.
+        kind: its name in errors.
+        beside: the claim of the same job's checkpoint, which is checked, too.
         take_over: do not wait for an owner on an object store; it ends when it finds this claim.
         stop: ends the waiting.
         renewal_s, stale_s: see RENEWAL_S and STALE_S.
 
     Raises:
-        CheckpointClaimedError: another job uses the checkpoint.
+        CheckpointClaimedError: another job uses the directory.
         SparkJobError: an owner's file is damaged.
-        SnapshotError: the checkpoint cannot be read or written.
+        SnapshotError: the directory cannot be read or written.
     """
 
     def __init__(
         self,
-        checkpoint: str,
+        directory: str,
+        kind: str = "checkpoint",
         *,
+        beside: CheckpointClaim | None = None,
         take_over: bool = False,
         stop: threading.Event | None = None,
         renewal_s: float = RENEWAL_S,
         stale_s: float = STALE_S,
     ) -> None:
-        self._storage = Storage(checkpoint)
-        self._shown = self._storage.shown("")
+        self._storage = Storage(directory)
+        self._kind, self._shown = kind, self._storage.shown("")
+        self._beside = beside
+        #: The owner before this job, which has ended.
+        self.job_before: str | None = None
         self._stop = threading.Event() if stop is None else stop
         self._renewal_s, self._stale_s = renewal_s, stale_s
         self._has_ended = threading.Event()
@@ -110,22 +122,26 @@ class CheckpointClaim:
         return self._owner
 
     def check(self) -> None:
-        """Check in the store that no other job has claimed the checkpoint since.
+        """Check in the store that no other job has claimed the directory since.
 
         Raises:
             CheckpointClaimedError: one has.
             SnapshotError: the store cannot be read.
         """
+        if self._beside is not None:
+            self._beside.check()
         newest = self._newest()
         if newest is None or newest.job != self._owner.job:
             by = "its owners' files were removed" if newest is None else f"another job has it: {newest}"
             self._lost = CheckpointClaimedError(
-                f"this job has lost its checkpoint {self._shown}: {by}. It has published nothing since"
+                f"this job has lost its {self._kind} {self._shown}: {by}. It has published nothing since"
             )
         self.raise_if_lost()
 
     def raise_if_lost(self) -> None:
         """Raise the CheckpointClaimedError that a check or a renewal has found."""
+        if self._beside is not None:
+            self._beside.raise_if_lost()
         if self._lost is not None:
             raise self._lost
 
@@ -151,9 +167,11 @@ class CheckpointClaim:
 
     def _created(self, *, is_free: bool) -> Owner:
         """The file of the next epoch, when the owner before it has ended."""
-        job, started_ms = uuid4().hex, time.time_ns() // 1_000_000
+        job = uuid4().hex if self._beside is None else self._beside.owner.job
+        started_ms = time.time_ns() // 1_000_000
         while True:
             before = self._ended_owner(is_free=is_free)
+            self.job_before = None if before is None else before.job
             owner = Owner(
                 checkpoint_id=uuid4().hex if before is None else before.checkpoint_id,
                 epoch=1 if before is None else before.epoch + 1,
@@ -178,6 +196,8 @@ class CheckpointClaim:
     def _ended_owner(self, *, is_free: bool) -> Owner | None:
         """The newest owner, which has ended or does not renew its file; None if there was none."""
         found = self._newest()
+        if found is not None and self._beside is not None and found.job == self._beside.job_before:
+            return found  # its checkpoint has been taken over
         if not (found is None or found.is_ended or is_free):
             _log.warning(
                 "%s was left by %s; waiting up to %.0f s for its renewal", self._shown, found, self._stale_s
@@ -208,7 +228,8 @@ class CheckpointClaim:
             return None
         except msgspec.MsgspecError as error:
             raise SparkJobError(
-                f"{self._storage.shown(_path(epoch))} is damaged: {error}. Start with another --checkpoint"
+                f"{self._storage.shown(_path(epoch))} is damaged: {error}. Remove it if no job uses the "
+                f"{self._kind}"
             ) from error
 
     def _put(self, owner: Owner) -> None:
@@ -217,7 +238,7 @@ class CheckpointClaim:
 
     def _in_use(self, owner: Owner | None) -> CheckpointClaimedError:
         by = "another job" if owner is None else owner
-        return CheckpointClaimedError(f"the checkpoint {self._shown} is in use by {by}")
+        return CheckpointClaimedError(f"the {self._kind} {self._shown} is in use by {by}")
 
     def _locked(self) -> int | None:
         """Descriptor of the locked file; None if the checkpoint is elsewhere, or its disk has no locks."""

@@ -36,7 +36,7 @@ class JobSettings:
         isolates_logs: errors of single logs are collected, and raised as one LogsFailedError before anything
             of the batch is committed.
         take_over: see CheckpointClaim.
-        claim: of ``checkpoint``, or of the fleet's; None: the job makes one.
+        claim: of ``checkpoint``, or of the fleet's, and of the output; None: the job makes one.
         kafka_options: client settings of Spark's Kafka source, without the prefix ``kafka.``.
     """
 
@@ -70,6 +70,18 @@ def claimed(settings: JobSettings, stop: threading.Event | None = None) -> Itera
         yield claim
     finally:
         claim.release()
+
+
+@contextmanager
+def claimed_output(
+    output: str, settings: JobSettings, claim: CheckpointClaim, stop: threading.Event | None = None
+) -> Iterator[CheckpointClaim]:
+    """The claim of a job's output for the block, beside that of its checkpoint; see ``claimed``."""
+    found = CheckpointClaim(output, "output", beside=claim, take_over=settings.take_over, stop=stop)
+    try:
+        yield found
+    finally:
+        found.release()
 
 
 class JobSink(Protocol):
@@ -122,11 +134,19 @@ class LogReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchReport:
-    """The effect of one batch; ``logs`` are those whose state or end offset changed."""
+    """The effect of one batch.
+
+    Attributes:
+        batch_id: Spark's.
+        logs: those whose state or end offset changed.
+        elapsed_ms: without the publication of tables.
+        deferred: number of changes whose access changes are not analysed yet.
+    """
 
     batch_id: int
     logs: tuple[LogReport, ...]
     elapsed_ms: float
+    deferred: int = 0
 
 
 class JobObserver:
@@ -146,6 +166,9 @@ class JobObserver:
 
     def failed(self) -> None:
         """The job's query ended with an error; the job may start it again."""
+
+    def deferred(self, count: int) -> None:
+        """Number of changes whose access changes are not analysed yet."""
 
     @contextmanager
     def publication(self) -> Iterator[None]:

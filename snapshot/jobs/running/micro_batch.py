@@ -106,14 +106,16 @@ class MicroBatches:
             elapsed_ms = (time.monotonic() - started_at_s) * 1000
         self._on_batch(BatchReport(batch_id=batch_id, logs=reports, elapsed_ms=elapsed_ms))
 
-    def freshen(self) -> None:
-        """Call LogStates.freshen for all logs, unless a batch is running."""
-        if self._lock.acquire(blocking=False):
-            try:
-                due = [states for states in self._states.values() if states.is_freshen_due]
-                for_logs(LogStates.freshen, due)
-            finally:
-                self._lock.release()
+    def freshen(self) -> bool:
+        """Call LogStates.freshen for all logs; False if a batch is running instead."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            due = [states for states in self._states.values() if states.is_freshen_due]
+            for_logs(LogStates.freshen, due)
+        finally:
+            self._lock.release()
+        return True
 
     def _plans(self, planned: PlannedOffsets, failures: LogFailures) -> list[LogPlan]:
         settings = self._settings

@@ -181,6 +181,7 @@ class QueryProgress(JobObserver):
         self._failures = 0
         self._listed_s: float | None = None
         self._publishing_since_s: float | None = None
+        self._deferred = 0
 
     def follow(self, logs: Sequence[FollowedLog]) -> None:
         """The job starts its query on these logs."""
@@ -199,6 +200,9 @@ class QueryProgress(JobObserver):
 
     def failed(self) -> None:
         self._failures += 1
+
+    def deferred(self, count: int) -> None:
+        self._deferred = count
 
     @contextmanager
     def publication(self) -> Iterator[None]:
@@ -271,6 +275,11 @@ class QueryProgress(JobObserver):
             "aclog_spark_publication_pending_seconds",
             "For how long committed changes have waited for the history's tables; 0 if these have all.",
             0.0 if since_s is None else max(self._clock_s() - since_s, 0.0),
+        )
+        yield self._gauge(
+            "aclog_spark_deferred_changes",
+            "Changes of ACLs whose rows in access_changes are deferred; 0 if the table has all.",
+            self._deferred,
         )
         if listed_s is not None:
             yield self._gauge(

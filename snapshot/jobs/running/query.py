@@ -93,6 +93,7 @@ def run_job(
     sink: JobSink,
     on_batch: Callable[[BatchReport], None],
     *,
+    on_idle: Callable[[], None] | None = None,
     control: RunControl | None = None,
 ) -> None:
     """Run a job until all is processed (without an interval), it fails, or it is stopped.
@@ -105,6 +106,7 @@ def run_job(
         settings: of the job.
         sink: its outputs.
         on_batch: called with each batch, in another thread.
+        on_idle: called again and again while no batch is running.
         control: of the jobs that run with this one; None: SIGINT and SIGTERM stop the job.
 
     Raises:
@@ -114,13 +116,13 @@ def run_job(
     """
     if control is None:
         with _stopped_by_signals() as own_control:
-            run_job(spark, settings, sink, on_batch, control=own_control)
+            run_job(spark, settings, sink, on_batch, on_idle=on_idle, control=own_control)
         return
     with claimed(settings, control.stop) as claim:
         for start in count(1):
             begun = threading.Event()
             try:
-                _run_query(spark, settings, sink, on_batch, begun, control, claim)
+                _run_query(spark, settings, sink, on_batch, on_idle, begun, control, claim)
             except SparkBusyError as error:
                 if begun.is_set() or start == _STARTS_MAX:
                     raise
@@ -135,6 +137,7 @@ def _run_query(
     settings: JobSettings,
     sink: JobSink,
     on_batch: Callable[[BatchReport], None],
+    on_idle: Callable[[], None] | None,
     begun: threading.Event,
     control: RunControl,
     claim: CheckpointClaim,
@@ -186,7 +189,7 @@ def _run_query(
                 on_exit.callback(query.stop)
                 while not query.lastProgress and not _has_ended(query, control, micro_batches):
                     claim.raise_if_lost()
-            while not _has_ended(query, control, micro_batches):
+            while not _has_ended(query, control, micro_batches, on_idle):
                 claim.raise_if_lost()
         except PySparkException as error:
             if control.is_stopping:
@@ -196,14 +199,20 @@ def _run_query(
             raise
 
 
-def _has_ended(query: StreamingQuery, control: RunControl, micro_batches: MicroBatches) -> bool:
+def _has_ended(
+    query: StreamingQuery,
+    control: RunControl,
+    micro_batches: MicroBatches,
+    on_idle: Callable[[], None] | None = None,
+) -> bool:
     """Wait a little for the end of the query; stop it if the jobs are stopped."""
     if control.is_stopping:
         query.stop()
         return True
     # awaitTermination accepts any number; its annotation says int.
     is_ended = query.awaitTermination(_STOP_POLL_INTERVAL_S)  # type: ignore[arg-type]
-    micro_batches.freshen()
+    if micro_batches.freshen() and on_idle is not None and not is_ended:
+        on_idle()
     return bool(is_ended)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from snapshot.jobs.changes.history import schema_of
 from snapshot.jobs.changes.tables.schema import ACCESS_CHANGES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
     from enum import IntEnum
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from records.columns.acl_table import AclTable
+    from snapshot.jobs.changes.coverage import BrokerLevels
 
 #: The end of a period that has none.
 NO_END: Final = int(np.iinfo(np.int64).max)
@@ -44,6 +45,19 @@ _OFFSETS: Final = ("valid_from_offset", "valid_to_offset")
 _TIMES: Final = ("valid_from_time", "valid_to_time")
 
 
+class Periods(NamedTuple):
+    """ACLs, and the offsets between which each was in force.
+
+    Attributes:
+        begins: inclusive; -1: before any offset.
+        ends: exclusive, or NO_END.
+    """
+
+    table: AclTable
+    begins: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+
 class AccessAnalysis(Protocol):
     """Computes what changes of ACLs grant and revoke. Spark sends it to the executors."""
 
@@ -51,24 +65,47 @@ class AccessAnalysis(Protocol):
         """Whether changed ACLs for these principals may change the answers to any principal."""
 
     def rows(
-        self, table: AclTable, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], first: int
+        self, periods: Periods, first: int, deferred: Collection[int], levels: Sequence[BrokerLevels]
     ) -> Iterator[dict[str, Any]]:
         """Yield rows of access_changes without cluster_id, topic_id, month and time, from ``first`` on.
 
-        Each ACL was in force from ``begins``, inclusive (-1: before any offset), to ``ends``, exclusive, or
-        NO_END.
+        Args:
+            periods: of one cluster.
+            first: the first offset whose change is analysed.
+            deferred: earlier offsets to analyse. One that is analysed has a row ANALYSED, too.
+            levels: of the log's brokers.
         """
 
 
+class ClusterRange(NamedTuple):
+    """What is analysed of one cluster.
+
+    Attributes:
+        begin: offset of the first new change.
+        end: its end.
+        levels: of the log's brokers.
+        deferred: earlier offsets to analyse.
+    """
+
+    begin: int
+    end: int
+    levels: Sequence[BrokerLevels] = ()
+    deferred: frozenset[int] = frozenset()
+
+
 def access_rows(
-    changes: DataFrame, periods: DataFrame, ranges: Mapping[str, tuple[int, int]], analysis: AccessAnalysis
+    changes: DataFrame, periods: DataFrame, ranges: Mapping[str, ClusterRange], analysis: AccessAnalysis
 ) -> DataFrame:
     """Rows of access_changes. One task analyses a cluster's range, as one task folds it.
 
-    ``changes`` as for rows.change_rows, of these ranges; ``periods``: rows of acl_in_force, up to their ends.
+    Args:
+        changes: rows of acl_changes, those of the ranges and of the deferred offsets.
+        periods: rows of acl_in_force, up to the ends of the ranges.
+        ranges: of each cluster.
+        analysis: runs on executors.
     """
     periods = periods.where(reduce(or_, map(_overlaps, ranges.items()), F.lit(False)))
-    principals = changes.select("cluster_id", F.explode(F.array("before.principal", "after.principal")))
+    principals = changes.select("cluster_id", F.explode(F.array("principal", "previous.principal")))
     keys = principals.toDF("cluster_id", "principal").where("principal IS NOT NULL").distinct().collect()
     changed = {key.principal for key in keys}
     if not analysis.needs_all_principals(changed):
@@ -77,18 +114,19 @@ def access_rows(
         )
         periods = periods.join(F.broadcast(relevant), "principal", "left_semi")
     schema = to_arrow_schema(schema_of(ACCESS_CHANGES.ddl), timezone="UTC")
-    firsts = {cluster_id: begin for cluster_id, (begin, _) in ranges.items()}
 
     def of_cluster(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-        return _analysed(rows, key[0].as_py(), firsts[key[0].as_py()], analysis, schema)
+        return _analysed(rows, key[0].as_py(), ranges[key[0].as_py()], analysis, schema)
 
     columns = ("cluster_id", "topic_id", *CONTENT, *_OFFSETS, *_TIMES)
     return periods.select(*columns).groupBy("cluster_id").applyInArrow(of_cluster, ACCESS_CHANGES.ddl)
 
 
-def _overlaps(cluster_range: tuple[str, tuple[int, int]]) -> Column:
-    """Whether a period includes a state of the range, or the one before it."""
-    cluster_id, (begin, end) = cluster_range
+def _overlaps(cluster_range: tuple[str, ClusterRange]) -> Column:
+    """Whether a period includes an analysed state, or the one before it."""
+    cluster_id, (begin, end, _, deferred) = cluster_range
+    if deferred:
+        begin, end = min(deferred), max(end, *deferred) if end > begin else max(deferred) + 1
     begins, ends = map(F.col, _OFFSETS)
     return (
         (F.col("cluster_id") == cluster_id)
@@ -98,17 +136,18 @@ def _overlaps(cluster_range: tuple[str, tuple[int, int]]) -> Column:
 
 
 def _analysed(
-    rows: pa.Table, cluster_id: str, first: int, analysis: AccessAnalysis, schema: pa.Schema
+    rows: pa.Table, cluster_id: str, cluster_range: ClusterRange, analysis: AccessAnalysis, schema: pa.Schema
 ) -> pa.Table:
     """The rows of one cluster's range."""
     begins, ends = (
         pc.fill_null(rows.column(name), absent).to_numpy()
         for name, absent in zip(_OFFSETS, (UNKNOWN_OFFSET, NO_END), strict=True)
     )
+    begin, _, levels, deferred = cluster_range
     times = dict(_times(rows))
     topic_id = rows.column("topic_id")[0].as_py()
     found = []
-    for row in analysis.rows(_acl_table(rows), begins, ends, first):
+    for row in analysis.rows(Periods(_acl_table(rows), begins, ends), begin, deferred, levels):
         time = times[row["offset"]]
         found.append(
             {**row, "cluster_id": cluster_id, "topic_id": topic_id, "time": time, "month": f"{time:%Y-%m}"}

@@ -8,18 +8,19 @@ A commit that conflicts with another one, such as Delta's maintenance, is tried 
 
 from __future__ import annotations
 
+import threading
 import time
 from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.storagelevel import StorageLevel
 
 from snapshot.jobs.changes.change_files import CHANGES, history_files, state_url
 from snapshot.jobs.changes.coverage import read_coverage
 from snapshot.jobs.changes.history import History, in_force_at, schema_of
-from snapshot.jobs.changes.tables.access_rows import access_rows
+from snapshot.jobs.changes.tables.access_rows import ClusterRange, access_rows
 from snapshot.jobs.changes.tables.publication import (
     TABLES_DIRECTORY,
     Publication,
@@ -34,6 +35,8 @@ from snapshot.jobs.changes.tables.schema import (
     ACL_CHANGES,
     ACL_COUNTS,
     ACL_IN_FORCE,
+    ANALYSED,
+    DEFERRED,
     PARTITIONS,
     TABLES,
 )
@@ -42,7 +45,7 @@ from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -54,6 +57,8 @@ _CHANGE: Final = f"{CHANGE}, cluster_id: string, date: string"
 _T = TypeVar("_T")
 _ATTEMPTS: Final = 10
 _RETRY_S: Final = 0.5
+# Deferred changes of a log that one publication may analyse: more than the work of Bounds allows.
+_DEFERRED_MAX: Final = 10_000
 
 
 class DeltaHistory:
@@ -74,7 +79,17 @@ class DeltaHistory:
         self._analysis = analysis
         self._claim = claim
         self._storage = Storage(output)
+        # Batches publish in another thread than `analyse_deferred`.
+        self._lock = threading.RLock()
         self._last = last_publication(self._storage)
+        self._deferred = 0
+        if self._last is not None and (self._last.is_complete or self._last.number > 1):
+            self._deferred = self._deferred_rows().count()
+
+    @property
+    def deferred(self) -> int:
+        """Number of changes that access_changes has no analysis of yet."""
+        return self._deferred
 
     def catch_up(self) -> None:
         """Complete an interrupted publication, and publish everything that is committed.
@@ -82,9 +97,10 @@ class DeltaHistory:
         Raises:
             CheckpointClaimedError: another job has taken over the checkpoint.
         """
-        if self._last is not None and not self._last.is_complete:
-            self._write(self._last)
-        self.publish(SnapshotStore(state_url(self._output)).newest_complete_ends())
+        with self._lock:
+            if self._last is not None and not self._last.is_complete:
+                self._write(self._last)
+            self.publish(SnapshotStore(state_url(self._output)).newest_complete_ends())
 
     def publish(self, ends: Mapping[str, int]) -> None:
         """Publish the committed changes of these clusters up to these ends.
@@ -92,15 +108,30 @@ class DeltaHistory:
         Raises:
             CheckpointClaimedError: another job has taken over the checkpoint.
         """
+        with self._lock:
+            publication = next_publication(self._last, ends)
+            advanced = {
+                cluster_id: end
+                for cluster_id, (begin, end) in publication.ranges.items()
+                if self._files(cluster_id, begin, end) or (begin is None and self._begin(cluster_id))
+            }
+            if advanced:
+                self._begin_and_write(advanced)
+
+    def analyse_deferred(self) -> None:
+        """Analyse the oldest deferred changes, unless there are none or a publication is running.
+
+        Raises:
+            CheckpointClaimedError: another job has taken over the checkpoint.
+        """
+        if self._deferred and self._lock.acquire(blocking=False):
+            try:
+                self._begin_and_write({})
+            finally:
+                self._lock.release()
+
+    def _begin_and_write(self, ends: Mapping[str, int]) -> None:
         publication = next_publication(self._last, ends)
-        advanced = {
-            cluster_id: end
-            for cluster_id, (begin, end) in publication.ranges.items()
-            if self._files(cluster_id, begin, end) or (begin is None and self._begin(cluster_id))
-        }
-        if not advanced:
-            return
-        publication = next_publication(self._last, advanced)
         if begin_publication(self._storage, publication):
             self._write(publication)
         else:
@@ -113,35 +144,100 @@ class DeltaHistory:
         self._claim.check()
         for table in TABLES if publication.number == 1 else ():
             self._spark.sql(create_table(table, f"{self._output}/{TABLES_DIRECTORY}/{table.name}"))
-        ranges = publication.ranges
-        changes = self._changes(ranges).persist(StorageLevel.MEMORY_AND_DISK)
+        changes = self._changes(publication.ranges).persist(StorageLevel.MEMORY_AND_DISK)
         settings = {
             "spark.databricks.delta.write.txnAppId": publication.writer,
             "spark.databricks.delta.write.txnVersion": str(publication.number),
         }
         try:
-            first = self._first_intervals(ranges)
             for key, value in settings.items():
                 self._spark.conf.set(key, value)
-            self._append(ACL_CHANGES, change_rows(changes))
-            self._merge_periods(period_rows(changes, None if first is None else _intervals_only(first)))
-            known = None
-            if publication.number > 1:
-                known = self._spark.read.format("delta").load(self._path(ACL_COUNTS))
-                known = known.where(F.col("cluster_id").isin(list(ranges)))
-            self._append(ACL_COUNTS, count_rows(changes, first, known))
-            periods = self._spark.read.format("delta").load(self._path(ACL_IN_FORCE))
-            begins = {
-                cluster_id: (self._begin(cluster_id) if begin is None else begin, end)
-                for cluster_id, (begin, end) in ranges.items()
-            }
-            self._append(ACCESS_CHANGES, access_rows(changes, periods, begins, self._analysis))
+            if publication.ranges:
+                self._write_changes(publication, changes)
+            self._write_access(publication, change_rows(changes))
         finally:
             for key in settings:
                 self._spark.conf.unset(key)
             changes.unpersist()
         self._claim.check()
         self._last = end_publication(self._storage, publication)
+        self._deferred = self._deferred_rows().count()
+
+    def _write_changes(self, publication: Publication, changes: DataFrame) -> None:
+        """Write all tables but access_changes."""
+        ranges = publication.ranges
+        first = self._first_intervals(ranges)
+        self._append(ACL_CHANGES, change_rows(changes))
+        self._merge_periods(period_rows(changes, None if first is None else _intervals_only(first)))
+        known = None
+        if publication.number > 1:
+            known = self._read(ACL_COUNTS).where(F.col("cluster_id").isin(list(ranges)))
+        self._append(ACL_COUNTS, count_rows(changes, first, known))
+
+    def _write_access(self, publication: Publication, changes: DataFrame) -> None:
+        """Write the analysis of the publication's changes, and of the oldest deferred ones.
+
+        Args:
+            publication: with its ranges.
+            changes: rows of acl_changes of the ranges.
+        """
+        oldest = Window.partitionBy("cluster_id").orderBy("offset")
+        deferred = []
+        if self._deferred:
+            numbered = self._deferred_rows().select("cluster_id", "month", "offset")
+            numbered = numbered.withColumn("number", F.row_number().over(oldest))
+            deferred = numbered.where(F.col("number") <= _DEFERRED_MAX).collect()
+        ranges = {}
+        for cluster_id in {*publication.ranges, *(row.cluster_id for row in deferred)}:
+            end = publication.ends[cluster_id]
+            begin, _ = publication.ranges.get(cluster_id, (end, end))
+            coverage = read_coverage(self._storage, cluster_id)
+            assert coverage is not None  # each published batch has put it
+            ranges[cluster_id] = ClusterRange(
+                coverage.begin_offset if begin is None else begin,
+                end,
+                coverage.brokers,
+                frozenset(row.offset for row in deferred if row.cluster_id == cluster_id),
+            )
+        if not deferred:
+            rows = access_rows(changes, self._read(ACL_IN_FORCE), ranges, self._analysis)
+            self._append(ACCESS_CHANGES, rows)
+            return
+        offsets = F.broadcast(self._spark.createDataFrame(deferred).select("cluster_id", "offset"))
+        changes = changes.unionByName(self._read(ACL_CHANGES).join(offsets, ["cluster_id", "offset"], "semi"))
+        rows = access_rows(changes, self._read(ACL_IN_FORCE), ranges, self._analysis)
+        self._replace_deferred(rows, {row.month for row in deferred})
+
+    def _replace_deferred(self, rows: DataFrame, months: Collection[str]) -> None:
+        """Append rows of access_changes, and delete the deferred ones of analysed offsets."""
+        rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+        rows.createOrReplaceTempView("aclog_access")
+        statement = (
+            f"MERGE INTO delta.`{self._path(ACCESS_CHANGES)}` AS known USING aclog_access AS found "
+            f"ON known.month IN ({', '.join(map(quoted, sorted(months)))}) "
+            f"AND known.change = '{DEFERRED}' AND found.change = '{ANALYSED}' "
+            "AND known.cluster_id = found.cluster_id AND known.offset = found.offset "
+            "WHEN MATCHED THEN DELETE "
+            f"WHEN NOT MATCHED AND found.change <> '{ANALYSED}' THEN INSERT *"
+        )
+        try:
+            self._merge(statement)
+        finally:
+            self._spark.catalog.dropTempView("aclog_access")
+            rows.unpersist()
+
+    def _merge(self, statement: str) -> None:
+        def merge() -> None:
+            self._claim.check()
+            self._spark.sql(statement)
+
+        retried(merge)
+
+    def _deferred_rows(self) -> DataFrame:
+        return self._read(ACCESS_CHANGES).where(F.col("change") == DEFERRED)
+
+    def _read(self, table: Table) -> DataFrame:
+        return self._spark.read.format("delta").load(self._path(table))
 
     def _append(self, table: Table, rows: DataFrame) -> None:
         def write() -> None:
@@ -163,13 +259,8 @@ class DeltaHistory:
             "valid_to_time = period.valid_to_time "
             "WHEN NOT MATCHED THEN INSERT *"
         )
-
-        def merge() -> None:
-            self._claim.check()
-            self._spark.sql(statement)
-
         try:
-            retried(merge)
+            self._merge(statement)
         finally:
             self._spark.catalog.dropTempView("aclog_periods")
 

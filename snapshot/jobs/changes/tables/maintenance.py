@@ -1,13 +1,13 @@
-"""Maintenance of a history's tables: retention, small files, and files that no reader needs.
+"""Maintenance of a history and its tables: retention, small files, and files that no reader needs.
 
-Safe beside the job: no row that it needs is deleted, and a commit that conflicts with another is tried again
-on both sides.
+Without retention it is safe beside the job where Delta's commits are exclusive: one that conflicts with
+another is tried again on both sides. Else it needs the claim of the history, which no job has then.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from snapshot.errors import HistoryMissingError
 from snapshot.jobs.changes.tables.delta_tables import retried, table_path
@@ -18,14 +18,17 @@ from snapshot.jobs.session.delta import require_delta
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from pyspark.sql import Row, SparkSession
 
+    from snapshot.jobs.running.claim import CheckpointClaim
+
 #: Delta's minimum: a reader or writer that began earlier may still need the files.
 VACUUM_AFTER_HOURS: Final = 7 * 24
 _LISTING_TASKS: Final = "8"
+_T = TypeVar("_T")
 
 
 class TableMaintenance(NamedTuple):
@@ -45,7 +48,12 @@ class TableMaintenance(NamedTuple):
 
 
 def maintain(
-    spark: SparkSession, output: str, *, vacuum_after_hours: int, keep_from: datetime | None = None
+    spark: SparkSession,
+    output: str,
+    *,
+    vacuum_after_hours: int,
+    keep_from: datetime | None = None,
+    claim: CheckpointClaim | None = None,
 ) -> Iterator[TableMaintenance]:
     """Compact and vacuum each table of a history.
 
@@ -55,8 +63,10 @@ def maintain(
         keep_from: delete rows that only states before this time need; see Retention.
         vacuum_after_hours: files that no version of the last hours has are removed; at least
             VACUUM_AFTER_HOURS.
+        claim: of the history, checked before each commit.
 
     Raises:
+        CheckpointClaimedError: a job has taken over the history.
         HistoryMissingError: the history has no tables.
         SparkJobError: there is no Delta, or the tables are incomplete.
     """
@@ -64,13 +74,19 @@ def maintain(
     # VACUUM starts so many tasks to list a table's files, however few they are: by default 10,000.
     spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LISTING_TASKS)
     retention = None if keep_from is None else Retention(spark, output, keep_from)
+
+    def committed(commit: Callable[[], _T]) -> _T:
+        if claim is not None:
+            claim.check()
+        return retried(commit)
+
     for table in TABLES:
         name = f"delta.`{table_path(output, table)}`"
         deleted = 0
         if retention is not None and (deleted := retention.rows(table).count()):
-            retried(partial(retention.delete, table))
-        (optimized,) = retried(partial(_collected, spark, f"OPTIMIZE {name}"))
-        spark.sql(f"VACUUM {name} RETAIN {vacuum_after_hours} HOURS")
+            committed(partial(retention.delete, table))
+        (optimized,) = committed(partial(_collected, spark, f"OPTIMIZE {name}"))
+        committed(partial(spark.sql, f"VACUUM {name} RETAIN {vacuum_after_hours} HOURS"))
         (detail,) = spark.sql(f"DESCRIBE DETAIL {name}").collect()
         metrics = optimized.metrics
         yield TableMaintenance(

@@ -108,6 +108,9 @@ ACL_COUNTS: Final = Table(
     ),
 )
 OMITTED: Final = "omitted"
+DEFERRED: Final = "deferred"
+#: Of a row that removes the deferred one of its offset, and is never in the table.
+ANALYSED: Final = "analysed"
 _NAME: Final = "name: string, pattern_type: string"
 ACCESS_CHANGES: Final = Table(
     "access_changes",
@@ -122,13 +125,13 @@ ACCESS_CHANGES: Final = Table(
             "change",
             "string",
             "granted: only the state after it allows these requests. revoked: only the state before it. "
-            "omitted: not everything about this change is listed",
+            "omitted: not everything about this change is listed. deferred: it is not analysed yet",
         ),
         Column(
             "principal",
             "string",
             "Principal of the requests; User:* means every principal but excluded_principals. "
-            "Of an omitted row: of the changed ACLs, null if they have several",
+            "Of an omitted or deferred row: of the changed ACLs, null if they have several",
         ),
         Column(
             "excluded_principals",
@@ -146,7 +149,11 @@ ACCESS_CHANGES: Final = Table(
         ),
         Column("host", "string", "Client host or network of the requests; * means every host"),
         Column("excluded_hosts", "array<string>", "Hosts and networks that are not included in host"),
-        Column("releases", "string", "Kafka releases by whose rules this is a change; null: all"),
+        Column(
+            "releases",
+            "string",
+            "Kafka releases by whose rules this is a change; null: all that the brokers may have had",
+        ),
         Column(
             "witness",
             "struct<principal: string, host: string, resource_name: string>",
