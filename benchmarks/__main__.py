@@ -30,6 +30,7 @@ RESULTS = {
     "quorum": ROOT / "benchmarks" / "latest-quorum.json",
     "console": ROOT / "benchmarks" / "latest-console.json",
     "admin": ROOT / "benchmarks" / "latest-admin.json",
+    "findings": ROOT / "benchmarks" / "latest-findings.json",
 }
 _NAMES = tuple(case.name for case in CASES)
 # Measured whenever a run is kept: without it one cannot say what a difference between two runs means.
@@ -45,6 +46,7 @@ Examples:
   python -m benchmarks --only spark --write                 10 minutes; has its own place in the page
   python -m benchmarks --only quorum --write                10 minutes, four JVMs; so has this
   python -m benchmarks --only console --write               10 minutes, a real browser; so has this
+  python -m benchmarks --only findings --write              two minutes; so has this
   python -m benchmarks --only admin --only metadata --write  Kafka's protocol, so has this
   python -m benchmarks --combine 1.json --combine 2.json --combine 3.json --write
 """

@@ -84,10 +84,12 @@ def ask(connection: HTTPConnection, path: str, body: bytes, method: str = "POST"
 
 
 @contextmanager
-def running_sidecar(log: Path, workers: int = 1, *options: str) -> Iterator[Server]:
+def running_sidecar(
+    log: Path, workers: int = 1, *options: str, environ: Mapping[str, str] | None = None
+) -> Iterator[Server]:
     """``aclog serve`` at its defaults: what is denied is in the audit log, on stderr, which is a file."""
     port = free_port()
-    environ = {"ACLOG_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}"}
+    environ = {**(environ or {}), "ACLOG_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}"}
     command = [_ACLOG, "serve", "--log", str(log), "--describe-principals", "User:ANONYMOUS"]
     command += ["--workers", str(workers), *options]
     # The console's process is there a little later than the one that decides.

@@ -16,6 +16,7 @@ from benchmarks.cases import (
     console,
     decision_events,
     decisions,
+    findings,
     first_question,
     growth,
     listing,
@@ -97,6 +98,13 @@ CASES = (
     Case("topic", "A topic on a real broker", ("tenant-100000", "w2"), topic.measure),
     Case("quorum", "The cluster's metadata log", ("tenant-100000",), quorum.measure, section="quorum"),
     Case("console", "The console", ("tenant-100000", "w2"), console.measure, section="console"),
+    Case(
+        "findings",
+        "The console's findings",
+        ("fleet-100000", "tenant-100000", "mesh-100000", "strangers-100000", "networks-100000"),
+        findings.measure,
+        section="findings",
+    ),
     Case("peers", "General policy engines", ("w3",), peers.measure),
     Case("noise", "Noise", ("w3",), noise.measure),
     Case(
