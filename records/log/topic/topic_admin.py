@@ -180,8 +180,8 @@ class ClusterClient:
     def cluster_id(self, admin: TopicAdmin, age_s: float) -> str:
         """The cluster's id, queried at most ``age_s`` ago: another cluster may have its address now."""
         if self._id is None or time.monotonic() - self._id[1] >= age_s:
-            asked_at_s = time.monotonic()
-            self._id = admin.cluster_id(), asked_at_s
+            queried_at_s = time.monotonic()
+            self._id = admin.cluster_id(), queried_at_s
         return self._id[0]
 
 
