@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from authorizer.analysis.lint.findings import Lint
 from authorizer.analysis.lint.rules import AcceptedAcls, LintRules
@@ -116,3 +117,29 @@ def test_a_change_searches_only_among_the_acls_that_it_may_affect() -> None:
 
 def table_of(records: list[AccessControlEntryRecord]) -> AclTable:
     return AclTable.of([AppliedAcl(record, None, 0) for record in (*records, *UNCHANGED)])
+
+
+def test_a_removed_allow_makes_a_deny_of_everyone_idle() -> None:
+    strict, configured = LintRules(is_strict=True), AuthorizerSettings(kafka_version=KafkaVersion.V4_4)
+    deny, allow = (
+        AccessControlEntryRecord(
+            Uuid(bytes([number] * 16)),
+            ResourceType.TOPIC,
+            "a",
+            PatternType.LITERAL,
+            principal,
+            "*",
+            3,
+            permission,
+        )
+        for number, principal, permission in (
+            (1, WILDCARD_PRINCIPAL, AclPermissionType.DENY),
+            (2, "User:b", AclPermissionType.ALLOW),
+        )
+    )
+    lint = Lint(table_of([deny, replace(allow, operation=AclOperation.WRITE)]), configured, strict)
+    assert [each.rule for each in lint.removable].count("idle-deny") == 1
+    lint = Lint(table_of([deny, allow]), configured, strict, previous=lint)
+    assert not any(each.rule == "idle-deny" for each in lint.removable)
+    lint = Lint(table_of([deny]), configured, strict, previous=lint)
+    assert [each.rule for each in lint.removable].count("idle-deny") == 1
