@@ -44,7 +44,7 @@ from support.nodes import config_of, create, running_node
 LISTENER = Listener(name="PLAINTEXT", url="http://localhost:8181", checks_names=True)
 CALLERS = ("alice", "bob", "ANONYMOUS")
 
-STREAMS = examples(gate=1_500, deep=6_000)
+STREAMS = examples(gate=2_000, deep=20_000)
 
 
 class Both:
