@@ -56,7 +56,9 @@ export function TemporaryChanges({ view, go, time }) {
           ${answer.total
             ? html`<div class="counts">
                 <${Exports} ...${paged} name="temporary-changes" what="what was temporary" rowOf=${rowOf} endOffset=${endOffset} />
-                <${Pager} first=${answer.first} size=${PAGE} total=${answer.total} onFirst=${(first) => go({ temporary_first: first })} />
+                ${answer.total > PAGE || answer.first
+                  ? html`<${Pager} first=${answer.first} size=${PAGE} total=${answer.total} onFirst=${(first) => go({ temporary_first: first })} />`
+                  : null}
               </div>
               <ul class="classes-within">${answer.temporary.map((change) => html`<${TemporaryChange} key=${JSON.stringify(change)} change=${change} go=${go} />`)}</ul>`
             : null}`
