@@ -345,9 +345,11 @@ def test_two_states_are_compared_by_their_decisions(page: Page, url: str, client
     page.go_back()
     page.get_by_role("button", name=f"check at {removal}", exact=True).click()
     expect(page.locator(".result")).to_have_text("✗ DENIED")
-    # A change that was reverted in between changes no decision.
+    # A change that was reverted in between changes no decision at the end.
     page.goto(f"{url}/#view=compare&since={removal - 2}&at={removal}")
-    expect(page.locator("main section")).to_contain_text("No class of requests changed")
+    expect(page.get_by_role("region", name="Compare")).to_contain_text("No class of requests changed")
+    within = page.get_by_role("region", name="Within the period")
+    expect(within.locator("li")).to_contain_text(f"granted and revoked again {cell_text}")
 
 
 @pytest.mark.long
