@@ -82,6 +82,7 @@ def _open_console(server: Server, connection: HTTPConnection) -> None:
     before_ns = server.cpu_ns()
     while time.monotonic() < deadline_s:
         time.sleep(_IDLE_S)
+        ask(connection, "/console/v1/now", b"", "GET")  # as the page does; an idle connection is closed
         now_ns = server.cpu_ns()
         if now_ns - before_ns < _IDLE_CPU_NS:
             return
