@@ -348,8 +348,8 @@ def test_two_states_are_compared_by_their_decisions(page: Page, url: str, client
     # A change that was reverted in between changes no decision at the end.
     page.goto(f"{url}/#view=compare&since={removal - 2}&at={removal}")
     expect(page.get_by_role("region", name="Compare")).to_contain_text("No class of requests changed")
-    within = page.get_by_role("region", name="Within the period")
-    expect(within.locator("li")).to_contain_text(f"granted and revoked again {cell_text}")
+    temporary = page.get_by_role("region", name="Within the period")
+    expect(temporary.locator("li")).to_contain_text(f"granted and revoked again {cell_text}")
 
 
 @pytest.mark.long
