@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.analysis.files.parsing import line_error
+from authorizer.analysis.files.parsing import gunzipped, line_error
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from records.errors import DecodeError, UnsupportedVersionError
 
@@ -27,7 +27,6 @@ NO_INPUT: Final = (
     "stdin ended without a single byte, as when the command that writes it has failed (`set -o pipefail` "
     "detects that). If there are no ACLs, write an empty set: echo '[]'"
 )
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 @contextmanager
@@ -41,11 +40,11 @@ def lines_of(path: str) -> Iterator[Iterator[bytes]]:
     with ExitStack() as opened:
         file: Any = opened.enter_context(click.open_file(path, "rb"))
         lines = file if isinstance(file, io.BufferedReader) else io.BufferedReader(file)
-        # By content, because stdin has no name.
-        if lines.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
-            yield _decompressed(opened.enter_context(gzip.open(lines)), path)
-        else:
+        content = gunzipped(lines)
+        if content is lines:  # which is left open: it may be stdin
             yield iter(lines)
+        else:
+            yield _decompressed(opened.enter_context(content), path)
 
 
 def _decompressed(lines: Iterable[bytes], path: str) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,6 +10,8 @@ from records.acl import ResourceType
 from records.errors import AclogError, DecodeError
 
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from authorizer.analysis.request_space.name_space import Key
 
 #: A line that is not empty, with its number.
@@ -24,9 +27,16 @@ RESOURCES: Final = {
     "user_principal": ResourceType.USER,
 }
 
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+
 
 class FileFormatError(AclogError):
     """A file is not in the expected format; the message names the wrong entry."""
+
+
+def gunzipped(file: BufferedReader) -> gzip.GzipFile | BufferedReader:
+    """Return the content of a file that may be gzip, by its first bytes: stdin has no name."""
+    return gzip.open(file) if file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC) else file
 
 
 def line_error(problem: str, path: str, number: int) -> DecodeError:

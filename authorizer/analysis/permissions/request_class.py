@@ -17,7 +17,7 @@ from authorizer.analysis.request_space.host_answers import Answer, masks_by_host
 from authorizer.analysis.request_space.host_tree import network_of_host, outermost
 from authorizer.analysis.request_space.name_map import NameMap
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
-from authorizer.api.ip_network import Network, network_of
+from authorizer.api.ip_network import Network, NetworkRules, host_matches, network_of
 from authorizer.engine.index.prefix_ranges import enclosing_prefixes
 from records.acl import AclOperation, ResourceType
 
@@ -28,6 +28,14 @@ class NameSet(NamedTuple):
     text: str
     is_name: bool
     excluded: tuple[Key, ...] = ()
+
+    def has(self, name: str) -> bool:
+        """Return whether it contains the name of a resource."""
+        if self.is_name:
+            return name == self.text
+        return name.startswith(self.text) and not any(
+            name == text if is_name else name.startswith(text) for text, is_name in self.excluded
+        )
 
     def to_json(self) -> dict[str, Any]:
         if self.is_name:
@@ -43,6 +51,12 @@ class HostSet(NamedTuple):
 
     host: str | None
     excluded: tuple[str, ...] = ()
+
+    def has(self, host: str, networks: NetworkRules) -> bool:
+        """Return whether it contains a client's host; ``networks``: of the release that decides."""
+        return host_matches(self.host or "*", host, networks=networks.allow) and not any(
+            host_matches(each, host, networks=networks.deny) for each in self.excluded
+        )
 
     def example(self) -> str | None:
         """Return one of the hosts; None if there is none."""

@@ -8,8 +8,6 @@ import numpy as np
 
 from authorizer.analysis.history.history import AnswerHistory, change_json
 from authorizer.api.acl_json import applied_acl_json
-from records.entries import RemoveAccessControlEntryRecord
-from records.log_batch import LogRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
+    from records.log_batch import LogRecord
     from snapshot.metadata_image import MetadataImage
 
 
@@ -112,10 +111,10 @@ class _StoredStateSource:
     def _records(self, state: HistoryState, seen: set[Uuid]) -> Iterator[LogRecord]:
         """The broker registrations of a state, and the changes that concern the subject."""
         yield from state.brokers
-        for before, after, offset in state.changes or ():
-            written = state.end_offset - 1 if offset is None else offset
+        for change in state.changes or ():
+            before, after = change.pair
             if after is not None and (after.record.id in seen or self._subject.is_related(after.record)):
                 seen.add(after.record.id)
-                yield LogRecord(written, after.timestamp_ms, after.record)
+                yield state.record_of(change)
             elif after is None and before is not None and before.record.id in seen:
-                yield LogRecord(written, state.timestamp_ms, RemoveAccessControlEntryRecord(before.record.id))
+                yield state.record_of(change)

@@ -62,6 +62,17 @@ class HistoryState(NamedTuple):
         """Last contained offset + 1."""
         return self.image.provenance.end_offset
 
+    def record_of(self, change: Change) -> LogRecord:
+        """Return the record that makes one of the changes; at the step's end if its offset is unknown."""
+        before, after, offset = change
+        if offset is None:
+            offset = self.end_offset - 1
+        if after is not None:
+            return LogRecord(offset, after.timestamp_ms, after.record)
+        if before is None:
+            raise ValueError("a change of no ACL")
+        return LogRecord(offset, self.timestamp_ms, RemoveAccessControlEntryRecord(before.record.id))
+
     def has_inside(self, end_offset: int) -> bool:
         """Whether the offset is inside this step, where no state exists."""
         if self.first_record is None or self.unknown_from is not None:

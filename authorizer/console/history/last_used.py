@@ -5,14 +5,13 @@ A right is used by a request that was allowed. Requests of super users are left 
 
 from __future__ import annotations
 
-import gzip
 import threading
 import zlib
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.api.ip_network import host_matches
+from authorizer.analysis.files.parsing import gunzipped
 from authorizer.configuration.keys.names import CONSOLE_REQUESTS
 from records.request_line import SUPER_USER
 from records.request_traffic import TrafficReader, Window
@@ -20,14 +19,13 @@ from records.request_traffic import TrafficReader, Window
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from authorizer.analysis.permissions.request_class import HostSet, NameSet, RequestClass
+    from authorizer.analysis.permissions.request_class import RequestClass
     from authorizer.api.ip_network import NetworkRules
     from records.request_line import Request
     from records.request_traffic import Traffic
 
 #: Size of a file that is read for a page: some seconds.
 _FILE_BYTES_MAX: Final = 256 * 1024 * 1024
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 class LastUsed:
@@ -65,24 +63,10 @@ class LastUsed:
             for request, last_ms in of_one
             if request.resource_type == requests.resource_type
             and request.operation in requests.operations
-            and any(_has_name(each, request.resource_name) for each in requests.names)
-            and _has_host(requests.hosts, request.host, networks)
+            and any(each.has(request.resource_name) for each in requests.names)
+            and requests.hosts.has(request.host, networks)
         )
         return max(times, default=None)
-
-
-def _has_name(names: NameSet, name: str) -> bool:
-    if names.is_name:
-        return name == names.text
-    return name.startswith(names.text) and not any(
-        name == text if is_name else name.startswith(text) for text, is_name in names.excluded
-    )
-
-
-def _has_host(hosts: HostSet, host: str, networks: NetworkRules) -> bool:
-    return host_matches(hosts.host or "*", host, networks=networks.allow) and not any(
-        host_matches(each, host, networks=networks.deny) for each in hosts.excluded
-    )
 
 
 class _FileState(NamedTuple):
@@ -129,12 +113,8 @@ def _read(path: str, size: int) -> Traffic:
             "--distinct` writes one line for equal requests"
         )
     reader = TrafficReader(Window())
-    with Path(path).open("rb") as file:
-        if file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
-            with gzip.open(file) as lines:
-                reader.read(lines, path, 1)
-        else:
-            reader.read(file, path, 1)
+    with Path(path).open("rb") as file, gunzipped(file) as lines:
+        reader.read(lines, path, 1)
     traffic = reader.settle()
     if not any(logged.is_allowed for logged in traffic.spans):
         raise ValueError("no line about an allowed request with a time; Kafka logs these at DEBUG")

@@ -19,9 +19,6 @@ from authorizer.analysis.permissions.related_acls import related_to
 from authorizer.analysis.permissions.witness import decision_arguments
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import WILDCARD
-from records.entries import RemoveAccessControlEntryRecord
-from records.ids import Uuid
-from records.log_batch import LogRecord
 from records.principal import WILDCARD_PRINCIPAL
 from snapshot.image import NOWHERE
 from snapshot.restore import restore_image
@@ -34,8 +31,8 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.state import AuthorizerSettings
     from authorizer.engine.index.acl_index import AclIndex
     from records.acl import ResourceType
-    from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord
+    from records.log_batch import LogRecord
 
 # Number of requests in one pass if time is limited.
 _LIMITED: Final = 10
@@ -113,13 +110,13 @@ class AnswerAges:
         for state in self._states_of(principals):
             affected: set[int] = set()
             records: list[LogRecord] = list(state.brokers)
-            for before, after, _ in state.changes or ():
+            for change in state.changes or ():
                 concerned = {
-                    number for acl in (before, after) if acl is not None for number in related.to(acl.record)
+                    number for acl in change.pair if acl is not None for number in related.to(acl.record)
                 }
                 if concerned:
                     affected |= concerned
-                    records.append(_record_of(before, after, state))
+                    records.append(state.record_of(change))
             if not records:
                 continue
             for number in tracker.apply(records, sorted(affected)):
@@ -140,14 +137,6 @@ class AnswerAges:
         for index, group in groupby(found, itemgetter(0)):
             changes = {id(each): each for _, each in group if each is not None}
             yield self._states[index]._replace(changes=tuple(changes.values()))
-
-
-def _record_of(before: AppliedAcl | None, after: AppliedAcl | None, state: HistoryState) -> LogRecord:
-    """The record that makes a change."""
-    if after is not None:
-        return LogRecord(state.end_offset - 1, after.timestamp_ms, after.record)
-    acl_id = b"" if before is None else before.record.id
-    return LogRecord(state.end_offset - 1, state.timestamp_ms, RemoveAccessControlEntryRecord(Uuid(acl_id)))
 
 
 class _RelatedSubjects:
