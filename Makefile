@@ -150,6 +150,15 @@ test-all: setup $(GO_PROGRAMS_STAMP) check ## Before a release: check, then ever
 	@$(SAY) 'all tests'
 	@ACLOG_HYPOTHESIS_PROFILE=$${ACLOG_HYPOTHESIS_PROFILE:-deep} $(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
 
+# The seed of the first round differs in every run, and is the same in all workers of pytest.
+SOAK_ROUNDS ?= 10
+SOAK_SEED ?= $(shell date +%s)
+
+.PHONY: test-soak
+test-soak: setup $(GO_PROGRAMS_STAMP) ## Tests that kill real processes at random points, SOAK_ROUNDS times (10: some hours), from SOAK_SEED on
+	@$(SAY) 'random kills: $(SOAK_ROUNDS) rounds from seed $(SOAK_SEED) on'
+	@ACLOG_SOAK_ROUNDS=$(SOAK_ROUNDS) ACLOG_SOAK_SEED=$(SOAK_SEED) $(BIN)/python -m pytest -n $(TEST_WORKERS) -m soak $(PYTEST_ARGS)
+
 .PHONY: test-containers
 test-containers: setup ## The tests that need a Docker engine: our image, and Kafka in a container
 	@$(SAY) 'tests in containers'

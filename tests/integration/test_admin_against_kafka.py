@@ -304,7 +304,7 @@ def test_what_is_no_request_closes_the_connection(pair: Pair, frame: bytes) -> N
     assert ask(pair.node, frame) is None
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [200, pytest.param(4_000, marks=pytest.mark.long)])
 def test_random_requests_have_the_same_results(pair: Pair, tmp_path: Path, count: int) -> None:
     """The node writes another log here: the same requests lead to the same state."""
     seeded = random.Random(count)

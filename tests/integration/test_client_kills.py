@@ -43,10 +43,10 @@ from records.log.directory import DirectoryLog
 from support import naive
 from support.kafka_broker import HOST, free_ports
 from support.nodes import SOON_S
+from support.soak import soak
 from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-SEED = 20261123
 KILLS = 4
 #: Answers of a cache for each kill.
 CACHED_PER_KILL = 250
@@ -105,7 +105,7 @@ class Writer:
         end: of the newest of them.
     """
 
-    def __init__(self, log: DirectoryLog) -> None:
+    def __init__(self, log: DirectoryLog, seed: int) -> None:
         describe = AccessControlEntryRecord(
             acl_id(10_000),
             ResourceType.CLUSTER,
@@ -117,7 +117,7 @@ class Writer:
             AclPermissionType.ALLOW,
         )
         self._log = log
-        self._choice = random.Random(SEED)
+        self._choice = random.Random(seed)
         self._possible = possible_acls()
         self._in_force = {describe.id: describe}
         self.end = log.append([describe])
@@ -302,7 +302,8 @@ def checked(answers: list[Answered], writer: Writer) -> None:
 
 
 @pytest.mark.slow
-def test_no_decision_is_wrong_under_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@soak(20261123)
+def test_no_decision_is_wrong_under_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Sync and async clients, with a cache and without; every call is answered in the end."""
     served: list[Decision] = []
     ask_cache: Callable[..., Decision | None] = DecisionCache.get
@@ -316,7 +317,7 @@ def test_no_decision_is_wrong_under_kills(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(DecisionCache, "get", counted)
     with ExitStack() as opened:
         log = opened.enter_context(DirectoryLog.open(tmp_path / "log", mode="create"))
-        writer = Writer(log)
+        writer = Writer(log, seed)
         sidecar = Serving(tmp_path / "log")
         opened.callback(sidecar.kill)
         load = Load(sidecar.url, writer)
@@ -360,7 +361,7 @@ def test_no_decision_is_wrong_under_kills(tmp_path: Path, monkeypatch: pytest.Mo
             assert caching.decide(question, min_offset=writer.end).is_allowed == newest.is_allowed
         offsets = {answer.decision.offset for answer in load.answers}
         print(
-            f"{len(load.answers)} answers, {len(served)} of a cache, at {len(offsets)} offsets; seed {SEED}"
+            f"{len(load.answers)} answers, {len(served)} of a cache, at {len(offsets)} offsets; seed {seed}"
         )
         assert len(served) > KILLS * CACHED_PER_KILL
         assert len(offsets) > 20

@@ -40,12 +40,12 @@ from support.directory_logs import (
     read_path,
     records_of,
 )
-from support.example_counts import examples
 from support.kafka_broker import jar_broker
 from support.kafka_tools import dump_batches, dump_log
+from support.soak import soak
 
 TESTS = Path(__file__).resolve().parents[1]
-KILLS = examples(gate=24, deep=24)
+KILLS = 24
 
 admin: Any = kafka_admin  # its names are re-exported in a way that mypy does not see
 
@@ -67,13 +67,14 @@ def segments(directory: Path) -> list[Path]:
 
 @pytest.mark.slow
 @pytest.mark.integration
-def test_a_killed_writer_loses_no_acknowledged_record(tmp_path: Path) -> None:
+@soak(20)
+def test_a_killed_writer_loses_no_acknowledged_record(tmp_path: Path, seed: int) -> None:
     """kill -9 at random times: all acknowledged records are there, in complete batches.
 
     In the end Kafka's own kafka-dump-log reads the same records, and finds every CRC right.
     """
     directory = tmp_path / "log"
-    choice = random.Random(20)
+    choice = random.Random(seed)
     found: list[LogBatch] = []
     for turn in range(KILLS):
         records_max, segment_bytes = choice.choice([3, 50, 1_000]), choice.choice([5_000, 200_000])

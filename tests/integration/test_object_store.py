@@ -34,6 +34,7 @@ from support.kafka_broker import HOST, free_ports
 from support.naive_tables import assert_tables_are_of
 from support.s3_server import BUCKET, S3Server, s3_server
 from support.snapshots import CLUSTER, IDENTITY, image_of
+from support.soak import soak
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("object-store")]
@@ -335,19 +336,21 @@ def test_a_spark_job_without_its_store_fails(server: S3Server, tmp_path: Path) -
 
 
 @pytest.mark.long
-def test_everything_on_the_object_store_survives_kills(server: S3Server, tmp_path: Path) -> None:
+@soak(1)
+def test_everything_on_the_object_store_survives_kills(server: S3Server, tmp_path: Path, seed: int) -> None:
     """Checkpoints, stores and tables of the three jobs; the driver and the server are killed in turn.
 
     Snapshots and tables are those of a fold of the log; then the queries of the history read them.
     """
-    draw, root = random.Random(1), f"s3://{BUCKET}/all"
-    log = write_log(tmp_path / "log", 1, 5, "c")
+    draw, root = random.Random(seed), f"s3://{BUCKET}/all-{seed}"
+    log = write_log(tmp_path / "log", seed, 5, "c")
     command = [
         *ACLOG, "spark", "all", "--log", f"file:{log}", "--snapshots", f"{root}/snapshots",
         "--counts", f"{root}/counts", "--history", f"{root}/history", "--format", "delta",
         "--max-offsets", "8", *map(str, SMALL_SPARK),
     ]  # fmt: skip
-    publications = server.root / BUCKET / "all" / "history" / "tables" / "_publications"
+    local = server.root / BUCKET / f"all-{seed}"
+    publications = local / "history" / "tables" / "_publications"
     for kill in ("server", "driver"):
         before = set(publications.glob("*.json"))
         job = subprocess.Popen(
@@ -367,10 +370,9 @@ def test_everything_on_the_object_store_survives_kills(server: S3Server, tmp_pat
         # A job whose server was away ends with the exit code for "try again", or was patient enough.
         job.communicate(timeout=TIMEOUT_S * 3)
         assert job.returncode in ((-signal.SIGKILL,) if kill == "driver" else (0, 3))
-        write_log(log, len(before) + 11, 3, "c")
+        write_log(log, seed + len(before) + 10, 3, "c")
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    local = server.root / BUCKET / "all"
     assert_tables_are_of(local / "history", log)
     for store in ("snapshots", "counts/state", "history/state"):
         assert answer("log", "verify", "--log", log, "--with", f"{root}/{store}")["comparison"]["equal"]

@@ -27,6 +27,7 @@ from support.class_archives import jvm_options
 from support.directory_logs import read_path, records_of
 from support.histories import random_batches
 from support.naive_changes import naive_changes
+from support.soak import soak
 from support.spark_cluster import SparkCluster, spark_cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark-cluster")]
@@ -222,10 +223,11 @@ def test_executors_without_aclog(cluster: SparkCluster, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_random_kills(cluster: SparkCluster, tmp_path: Path) -> None:
+@soak(1)
+def test_random_kills(cluster: SparkCluster, tmp_path: Path, seed: int) -> None:
     """Executors, workers and the driver are killed at random times; the driver is started again."""
-    random = Random(1)
-    logs = written_logs(tmp_path, seed=1, logs=4, offsets=300)
+    random = Random(seed)
+    logs = written_logs(tmp_path, seed=seed, logs=4, offsets=300)
     kills: list[str] = []
     exit_code = -1
     for _ in range(8):

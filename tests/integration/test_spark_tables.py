@@ -48,6 +48,7 @@ from snapshot.jobs.sources.logs import resolve_logs
 from support.changing_log import BEGIN_MS, write_log
 from support.naive_tables import NaiveTables, assert_tables_are_of, rows_of
 from support.snapshots import acl, acl_id
+from support.soak import soak
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
@@ -429,14 +430,15 @@ def test_retention_changes_no_answer_about_later_times(spark: SparkSession, tmp_
 
 @pytest.mark.long
 @LONG_GROUP
-def test_a_driver_killed_at_random_points_loses_and_repeats_nothing(tmp_path: Path) -> None:
+@soak(1)
+def test_a_driver_killed_at_random_points_loses_and_repeats_nothing(tmp_path: Path, seed: int) -> None:
     """SIGKILL of `aclog spark changes`, again and again, while the log grows."""
-    log, output, draw = tmp_path / "log", tmp_path / "out", random.Random(1)
+    log, output, draw = tmp_path / "log", tmp_path / "out", random.Random(seed)
     command = [
         sys.executable, "-m", "authorizer.cli", "spark", "changes", "--log", f"file:{log}",
         "--output", str(output), "--format", "delta", "--once", "--max-offsets", "6", "--master", "local[2]",
     ]  # fmt: skip
-    write_log(log, 1, 10, "c")
+    write_log(log, seed, 10, "c")
     publications, kills = output / "tables" / "_publications", 0
     while kills < 3:
         before = set(publications.glob("*.json"))
@@ -449,6 +451,6 @@ def test_a_driver_killed_at_random_points_loses_and_repeats_nothing(tmp_path: Pa
             os.kill(job.pid, signal.SIGKILL)
             kills += 1
         job.wait()
-        write_log(log, 1 + kills, 2, "c")
+        write_log(log, seed + kills, 2, "c")
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert_tables_are_of(output, log)

@@ -37,6 +37,7 @@ from support.kafka_broker import Broker
 from support.kafka_cluster import KafkaCluster
 from support.node_acls import ANY_ACL, CONTEXT, may, names, topic_acl
 from support.nodes import SOON_S, create, running_node
+from support.soak import soak
 from support.topic_checker import TopicChecker, TopicHistory, final_acls, folds
 from support.topic_nodes import WriteOutcomes, produce_raw, raw_topic, record_of, unique_topic, writing
 from support.waiting import wait_until
@@ -93,7 +94,8 @@ def caught_up(nodes: list[Node]) -> int:
 
 
 @pytest.mark.long
-def test_no_write_is_lost_when_leaders_are_killed(cluster: KafkaCluster) -> None:
+@soak(97)
+def test_no_write_is_lost_when_leaders_are_killed(cluster: KafkaCluster, seed: int) -> None:
     """Two leaders in a row are killed while both nodes write with acks=all, and come back as followers."""
     servers, topic = cluster.bootstrap_servers, unique_topic("leaders")
     cluster.create_topic(topic, [1, 2, 3], {"cleanup.policy": "compact", "min.insync.replicas": "2"})
@@ -106,8 +108,8 @@ def test_no_write_is_lost_when_leaders_are_killed(cluster: KafkaCluster) -> None
             stack.enter_context(checker.watching(node, label))
         with ExitStack() as writers:
             outcomes = [
-                writers.enter_context(writing(node, label, seed=ord(label)))
-                for node, label in zip(nodes, "ab", strict=True)
+                writers.enter_context(writing(node, label, seed=seed + at))
+                for at, (node, label) in enumerate(zip(nodes, "ab", strict=True))
             ]
             for _ in range(2):
                 wait_for_writes(outcomes)
@@ -360,7 +362,8 @@ def killed_writer(url: str, seed: int, acknowledged: int) -> list[str]:
     return [line for line in lines if line.endswith("\n")]
 
 
-def test_a_killed_writing_node_loses_no_acknowledged_write(broker: Broker) -> None:
+@soak(1)
+def test_a_killed_writing_node_loses_no_acknowledged_write(broker: Broker, seed: int) -> None:
     """kill -9 in the middle of transactions, twice: acknowledged is there, half a write is not.
 
     What the killed node left open ends with its transaction's timeout; others read on then.
@@ -368,13 +371,13 @@ def test_a_killed_writing_node_loses_no_acknowledged_write(broker: Broker) -> No
     servers, topic = broker.bootstrap_servers, unique_topic("killed-writer")
     url = raw_topic(servers, topic)
     history = TopicHistory(servers, topic)
-    checker = TopicChecker(history, [f"s1-t{thread}-n0" for thread in range(3)])
+    checker = TopicChecker(history, [f"s{seed}-t{thread}-n0" for thread in range(3)])
     outcomes = WriteOutcomes()
     with running_node(url) as node:
         with checker.watching(node, "reader"):
-            for seed, acknowledged in ((1, 25), (2, 60)):
+            for writer_seed, acknowledged in ((seed, 25), (seed + 1, 60)):
                 unsure: set[str] = set()
-                for kind, name in map(str.split, killed_writer(url, seed, acknowledged)):
+                for kind, name in map(str.split, killed_writer(url, writer_seed, acknowledged)):
                     if kind == "?":
                         unsure.add(name)
                         continue
