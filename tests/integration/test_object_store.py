@@ -371,6 +371,8 @@ def test_everything_on_the_object_store_survives_kills(server: S3Server, tmp_pat
         job.communicate(timeout=TIMEOUT_S * 3)
         assert job.returncode in ((-signal.SIGKILL,) if kill == "driver" else (0, 3))
         write_log(log, seed + len(before) + 10, 3, "c")
+    # One large batch: each of them takes ten seconds here.
+    command[command.index("8")] = "100"
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert_tables_are_of(local / "history", log)
