@@ -13,37 +13,63 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 #: Name of the program and of its installed script.
 NAME: Final = "aclog"
 #: Set by the completion scripts of shells: aclog then only prints completions.
 COMPLETE_VARIABLE: Final = "_ACLOG_COMPLETE"
-#: The commands, in the order of ``aclog --help``.
-COMMANDS: Final = (
-    "quickstart",
-    "connect",
-    "check",
-    "acls",
-    "log",
-    "snapshot",
-    "serve",
-    "token",
-    "credentials",
-    "diff",
-    "plan",
-    "apply",
-    "who-can",
-    "what-can",
-    "blame",
-    "lint",
-    "test",
-    "review",
-    "report",
-    "shell",
-    "spark",
-    "completion",
-)
+
+
+class Entry(NamedTuple):
+    """A command of ``aclog``; ``module``: below ``authorizer.cli``."""
+
+    module: str
+    summary: str
+
+
+#: In the order of ``aclog --help``. The summary is the first line of the command's own help (a test compares
+#: them), so that listing the commands imports none of them.
+COMMANDS: Final = {
+    "quickstart": Entry(
+        "quickstart.command", "Run a node, its console and the Spark jobs on an example log."
+    ),
+    "connect": Entry(
+        "connect", "Find out how a cluster can be followed, and write the configuration for it."
+    ),
+    "check": Entry("check.command", "Decide whether a principal may do an operation, as the broker would."),
+    "acls": Entry("acls.command", "Add, remove or list ACLs, with the flags and output of kafka-acls."),
+    "log": Entry("groups", "Create, dump, append to, copy or verify a metadata log."),
+    "snapshot": Entry("groups", "List, create, verify, import or export snapshots."),
+    "serve": Entry(
+        "serve.command", "Run a node that serves decisions over HTTP, for a gateway, registry or proxy."
+    ),
+    "token": Entry("tokens", "Create, list or revoke bearer tokens for the sidecar."),
+    "credentials": Entry(
+        "credentials", "Add, list or remove users that log in by SASL over Kafka's protocol."
+    ),
+    "diff": Entry("sets.diff", "Compare two sets of ACLs and the permissions that they give."),
+    "plan": Entry(
+        "plans.plan", "Show what a file of ACLs would change, and which permissions change with it."
+    ),
+    "apply": Entry("plans.apply", "Apply a plan of `aclog plan --output`."),
+    "who-can": Entry(
+        "sets.allowed", "Show who may do an operation on a name, or on all names with a prefix."
+    ),
+    "what-can": Entry("sets.allowed", "Show what a principal may do."),
+    "blame": Entry("blame.command", "Show which records changed an answer, and when."),
+    "lint": Entry("sets.lint", "Find redundant, ineffective and suspicious ACLs."),
+    "test": Entry("sets.test", "Check that access is as a file of expectations says."),
+    "review": Entry(
+        "reviews.command", "Find the ACLs that the requests of an authorizer's log did not need."
+    ),
+    "report": Entry(
+        "report.command", "Write effective permissions, and what changed, as one file for an audit."
+    ),
+    "shell": Entry("shell.command", "Browse a state like a file system: ls, cd, cat, tree, find."),
+    "spark": Entry("groups", "Build snapshots, counts and the history of changes with Spark."),
+    "completion": Entry("completion", "Print or install completion with the Tab key for a shell."),
+}
 # Only before a command, because texts also name the program.
 _IN_TEXT: Final = re.compile(rf"(?<![\w./-]){NAME}(?= (?:{'|'.join(COMMANDS)}|--debug)(?![\w-]))")
 

@@ -9,7 +9,7 @@ import click
 
 from authorizer.cli.command import Group
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.options import completes, json_option
+from authorizer.cli.options import Parsed, completes, json_option
 from authorizer.cli.rendering.output import print_json, shown
 from records.entries import SCRAM_MECHANISMS
 
@@ -31,16 +31,13 @@ _mechanism_option = click.option(
 )
 
 
-class _User(click.ParamType[str]):
-    name = "user"
+def _user(text: str) -> str:
+    from authorizer.authentication.scram import require_user
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from authorizer.authentication.scram import require_user
-
-        try:
-            return require_user(value)
-        except ValueError as error:
-            self.fail(f"`{value}`: {error}", param, ctx)
+    try:
+        return require_user(text)
+    except ValueError as error:
+        raise ValueError(f"`{text}`: {error}") from error
 
 
 @click.group("credentials", cls=Group)
@@ -53,7 +50,7 @@ def credentials_command() -> None:
 
 
 @credentials_command.command("add")
-@click.argument("user", type=_User(), metavar="USER")
+@click.argument("user", type=Parsed("user", _user), metavar="USER")
 @_file_option
 @_mechanism_option
 def add_command(*, user: str, file: Path, mechanisms: tuple[str, ...]) -> None:

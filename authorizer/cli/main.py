@@ -1,4 +1,4 @@
-"""The ``aclog`` command: the table of subcommands, and how errors end them.
+"""The ``aclog`` command: its subcommands, and how errors end them.
 
 ``Commands.invoke`` runs every subcommand and turns what it raises into a message and an exit code
 (``failure.failure_of``); ``--debug`` adds the traceback.
@@ -10,12 +10,12 @@ import io
 import os
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from authorizer.cli.command import LazyGroup, name_as_started
-from authorizer.cli.command_name import COMPLETE_VARIABLE, command_line
+from authorizer.cli.command_name import COMMANDS, COMPLETE_VARIABLE, command_line
 from authorizer.cli.failure import ExitCode, failure_of
 from authorizer.cli.rendering.streams import OutputError, guard_streams
 from authorizer.cli.rendering.terminal import colour
@@ -24,57 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from click.shell_completion import CompletionItem
-
-
-class _Command(NamedTuple):
-    module: str
-    summary: str
-
-
-#: In the order of ``aclog --help``. The summary is the first line of the command's own help (a test compares
-#: them), so that listing the commands imports none of them.
-_COMMANDS: Final = {
-    "quickstart": _Command(
-        "quickstart.command", "Run a node, its console and the Spark jobs on an example log."
-    ),
-    "connect": _Command(
-        "connect", "Find out how a cluster can be followed, and write the configuration for it."
-    ),
-    "check": _Command(
-        "check.command", "Decide whether a principal may do an operation, as the broker would."
-    ),
-    "acls": _Command("acls.command", "Add, remove or list ACLs, with the flags and output of kafka-acls."),
-    "log": _Command("groups", "Create, dump, append to, copy or verify a metadata log."),
-    "snapshot": _Command("groups", "List, create, verify, import or export snapshots."),
-    "serve": _Command(
-        "serve.command", "Run a node that serves decisions over HTTP, for a gateway, registry or proxy."
-    ),
-    "token": _Command("tokens", "Create, list or revoke bearer tokens for the sidecar."),
-    "credentials": _Command(
-        "credentials", "Add, list or remove users that log in by SASL over Kafka's protocol."
-    ),
-    "diff": _Command("sets.diff", "Compare two sets of ACLs and the permissions that they give."),
-    "plan": _Command(
-        "plans.plan", "Show what a file of ACLs would change, and which permissions change with it."
-    ),
-    "apply": _Command("plans.apply", "Apply a plan of `aclog plan --output`."),
-    "who-can": _Command(
-        "sets.allowed", "Show who may do an operation on a name, or on all names with a prefix."
-    ),
-    "what-can": _Command("sets.allowed", "Show what a principal may do."),
-    "blame": _Command("blame.command", "Show which records changed an answer, and when."),
-    "lint": _Command("sets.lint", "Find redundant, ineffective and suspicious ACLs."),
-    "test": _Command("sets.test", "Check that access is as a file of expectations says."),
-    "review": _Command(
-        "reviews.command", "Find the ACLs that the requests of an authorizer's log did not need."
-    ),
-    "report": _Command(
-        "report.command", "Write effective permissions, and what changed, as one file for an audit."
-    ),
-    "shell": _Command("shell.command", "Browse a state like a file system: ls, cd, cat, tree, find."),
-    "spark": _Command("groups", "Build snapshots, counts and the history of changes with Spark."),
-    "completion": _Command("completion", "Print or install completion with the Tab key for a shell."),
-}
 
 
 _EPILOG: Final = (
@@ -87,7 +36,7 @@ class Commands(LazyGroup):
     """The root group: turns what commands raise into messages and exit codes."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(modules={name: each.module for name, each in _COMMANDS.items()}, **settings)
+        super().__init__(modules={name: each.module for name, each in COMMANDS.items()}, **settings)
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -102,7 +51,7 @@ class Commands(LazyGroup):
         # click's method would import each command for the first line of its help.
         commands = [
             CompletionItem(name, help=each.summary)
-            for name, each in _COMMANDS.items()
+            for name, each in COMMANDS.items()
             if name.startswith(incomplete)
         ]
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
@@ -113,7 +62,7 @@ class Commands(LazyGroup):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, each.summary) for name, each in _COMMANDS.items()])
+            formatter.write_dl([(name, each.summary) for name, each in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

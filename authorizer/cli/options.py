@@ -25,6 +25,7 @@ _DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
 
 EXAMPLE_TIME: Final = "2026-11-21T02:33:16Z"
 _OPERATIONS: Final = tuple(known.title for known in AclOperation if known > AclOperation.ANY)
+_PATTERN_TYPES: Final = {member.name: member for member in PatternType if not member.is_unknown}
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -41,12 +42,6 @@ def completes(kind: Literal["dir", "file"]) -> Callable[..., list[CompletionItem
         return [CompletionItem(incomplete, type=kind)]
 
     return complete
-
-
-def _completions(names: Iterable[str], incomplete: str) -> list[CompletionItem[str]]:
-    from click.shell_completion import CompletionItem
-
-    return [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
 
 
 def shared(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
@@ -174,133 +169,85 @@ def no_operation(text: str) -> str:
     return f"`{text}` is not an operation; {suggestion}they are {', '.join(_OPERATIONS)}"
 
 
-class _PrincipalType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    name = "TYPE:NAME"
+class Parsed(click.ParamType[Any]):
+    """The type of an option whose value ``parse`` makes of its text; a ValueError is the error shown.
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> KafkaPrincipal:
-        if isinstance(value, KafkaPrincipal):
-            return value
+    ``choices``: what the shell completes.
+    """
+
+    def __init__(self, name: str, parse: Callable[[str], Any], choices: Iterable[str] = ()) -> None:
+        self.name = name
+        self._parse = parse
+        self._choices = choices
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value  # a default
         try:
-            return parse_kafka_principal(value)
+            return self._parse(value)
         except ValueError as error:
-            self.fail(f"{error}, such as User:alice", param, ctx)
-
-
-class _OperationType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """An operation in any case, with or without underscores; refuses Any and Unknown."""
-
-    name = "OPERATION"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> AclOperation:
-        if isinstance(value, AclOperation):
-            return value
-        operation = AclOperation.from_name(value)
-        if operation <= AclOperation.ANY:
-            self.fail(no_operation(value), param, ctx)
-        return operation
+            self.fail(str(error), param, ctx)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[str]]:
-        return _completions(_OPERATIONS, incomplete)
+        from click.shell_completion import CompletionItem
+
+        begun = incomplete.lower()
+        return [CompletionItem(name) for name in self._choices if name.lower().startswith(begun)]
 
 
-class _PatternTypeType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    name = "ANY|MATCH|LITERAL|PREFIXED"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> PatternType:
-        if isinstance(value, PatternType):
-            return value
-        known = {member.name: member for member in PatternType if not member.is_unknown}
-        if value.upper() not in known:
-            self.fail(f"`{value}` is not one of {', '.join(known)}", param, ctx)
-        return known[value.upper()]
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem[str]]:
-        return _completions(self.name.split("|"), incomplete)
+def _principal(text: str) -> KafkaPrincipal:
+    try:
+        return parse_kafka_principal(text)
+    except ValueError as error:
+        raise ValueError(f"{error}, such as User:alice") from error
 
 
-class _DurationType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """Milliseconds, from a number with a unit."""
-
-    name = "DURATION"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        match = _DURATION.fullmatch(value.strip().lower())
-        if match is None or not int(match[1]):
-            self.fail(
-                f"`{value}` is not a number above 0 with a unit: 7d, 12h, 30m, 90s or 500ms", param, ctx
-            )
-        return int(match[1]) * _UNITS_MS[match[2]]
+def _operation(text: str) -> AclOperation:
+    """In any case, with or without underscores; refuses Any and Unknown."""
+    operation = AclOperation.from_name(text)
+    if operation <= AclOperation.ANY:
+        raise ValueError(no_operation(text))
+    return operation
 
 
-class _TimeType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+def _pattern_type(text: str) -> PatternType:
+    if text.upper() not in _PATTERN_TYPES:
+        raise ValueError(f"`{text}` is not one of {', '.join(_PATTERN_TYPES)}")
+    return _PATTERN_TYPES[text.upper()]
+
+
+def _duration_ms(text: str) -> int:
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None or not int(match[1]):
+        raise ValueError(f"`{text}` is not a number above 0 with a unit: 7d, 12h, 30m, 90s or 500ms")
+    return int(match[1]) * _UNITS_MS[match[2]]
+
+
+def _time(text: str) -> datetime:
     """ISO 8601; UTC without another time zone."""
-
-    name = "TIME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        if isinstance(value, datetime):
-            return value
-        try:
-            time = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"`{value}` is not a time such as {EXAMPLE_TIME}", param, ctx)
-        return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"`{text}` is not a time such as {EXAMPLE_TIME}") from None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
-class _PointType(_TimeType):
-    """An offset, or a time."""
-
-    name = "OFFSET|TIME"
-
-    def convert(  # type: ignore[override]  # a wider answer
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | datetime:
-        if isinstance(value, int):
-            return value
-        # All digits are an offset: a time has separators.
-        return int(value) if value.isascii() and value.isdigit() else super().convert(value, param, ctx)
+def _point(text: str) -> int | datetime:
+    # All digits are an offset: a time has separators.
+    return int(text) if text.isascii() and text.isdigit() else _time(text)
 
 
-class _ClusterIdType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """The id of a new cluster; stored ids may have any form."""
-
-    name = "ID"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            return parse_cluster_id(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class _MetadataVersionType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """A level of metadata.version, from its name, a release or the level."""
-
-    name = "VERSION"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        try:
-            return parse_metadata_version(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-PRINCIPAL: Final = _PrincipalType()
-OPERATION: Final = _OperationType()
-PATTERN_TYPE: Final = _PatternTypeType()
-DURATION: Final = _DurationType()
-TIME: Final = _TimeType()
-POINT: Final = _PointType()
-CLUSTER_ID: Final = _ClusterIdType()
-METADATA_VERSION: Final = _MetadataVersionType()
+PRINCIPAL: Final = Parsed("TYPE:NAME", _principal)
+OPERATION: Final = Parsed("OPERATION", _operation, _OPERATIONS)
+PATTERN_TYPE: Final = Parsed("ANY|MATCH|LITERAL|PREFIXED", _pattern_type, _PATTERN_TYPES)
+DURATION: Final = Parsed("DURATION", _duration_ms)
+TIME: Final = Parsed("TIME", _time)
+POINT: Final = Parsed("OFFSET|TIME", _point)
+#: Of a new cluster; stored ids may have any form.
+CLUSTER_ID: Final = Parsed("ID", parse_cluster_id)
+METADATA_VERSION: Final = Parsed("VERSION", parse_metadata_version)
 
 
 def operation_option(*, required: bool = False) -> Callable[[_Command], _Command]:

@@ -9,12 +9,12 @@ import click
 
 from authorizer.cli.command import Group
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.options import completes, json_option
+from authorizer.cli.options import Parsed, completes, json_option
 from authorizer.cli.rendering.output import note, print_json, shown
-from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
     from authorizer.sidecar.auth.stored_tokens import StoredToken
+    from records.principal import KafkaPrincipal
 
 _file_option = click.option(
     "--file",
@@ -36,23 +36,19 @@ def token_command() -> None:
     """
 
 
-class _PrincipalType(click.ParamType[KafkaPrincipal]):
-    name = "principal"
+def _principal(text: str) -> KafkaPrincipal:
+    from authorizer.sidecar.auth.stored_tokens import token_principal
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> KafkaPrincipal:
-        from authorizer.sidecar.auth.stored_tokens import token_principal
-
-        try:
-            return token_principal(value)
-        except ValueError as error:
-            self.fail(f"`{value}`: {error}", param, ctx)
+    try:
+        return token_principal(text)
+    except ValueError as error:
+        raise ValueError(f"`{text}`: {error}") from error
 
 
 @token_command.command("create")
 @click.option(
     "--principal",
-    type=_PrincipalType(),
-    metavar="TYPE:NAME",
+    type=Parsed("TYPE:NAME", _principal),
     required=True,
     help="The token's principal, such as User:gateway.",
 )

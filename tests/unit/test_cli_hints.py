@@ -14,8 +14,6 @@ import click
 import pytest
 
 from authorizer.api.errors import ConfigError
-from authorizer.cli import main as main_module
-from authorizer.cli.command_name import COMMANDS
 from authorizer.cli.failure import failure_of, outcome
 from authorizer.cli.invocation import remember, words
 from authorizer.cli.main import cli
@@ -104,11 +102,6 @@ def test_every_command_and_flag_exists() -> None:
             unknown = flags - option_names(path)
             assert not unknown, f"{where}: aclog {' '.join(path)} has no {', '.join(sorted(unknown))}"
     assert tried > 100
-
-
-def test_the_known_commands_are_those_of_the_program() -> None:
-    """The names are used to make commands in messages pasteable."""
-    assert tuple(main_module._COMMANDS) == COMMANDS
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_the_commands_are_the_documented_ones() -> None:
 def test_the_listing_has_the_summary_of_each_command() -> None:
     """aclog --help shows the first line of each command's help, without importing it."""
     context = click.Context(cli)
-    for name, place in main_module._COMMANDS.items():
+    for name, place in main_module.COMMANDS.items():
         command = cli.get_command(context, name)
         assert command is not None
         assert place.summary == (command.help or "").partition("\n")[0]

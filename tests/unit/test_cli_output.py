@@ -54,7 +54,7 @@ def test_names_are_safe_in_every_locale(locale: str) -> None:
         "def names():\n"
         "    name = '\\u65e5\\U0001f600'\n"  # the code itself must not depend on the locale
         "    output.print_json({'name': name}); click.echo(name)\n"
-        "main._COMMANDS['names'] = None\n"
+        "main.COMMANDS['names'] = None\n"
         "main.Commands.get_command = lambda *_: names\n"
         "main.main(['names'])\n"
     )

@@ -5,78 +5,62 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from authorizer.cli.options import completes, config_option, progress_option, quiet_option, shared
+from authorizer.cli.options import (
+    Parsed,
+    completes,
+    config_option,
+    progress_option,
+    quiet_option,
+    shared,
+)
 
 #: Interval between two polls of the logs of a continuous job, in seconds.
 INTERVAL_S: Final = 60.0
 
-
-class _PairType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """One setting, in the form of the tools of Kafka and Spark."""
-
-    name = "KEY=VALUE"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value
-        key, separator, text = value.partition("=")
-        if not separator or not key:
-            # The error does not repeat the text, which may be a secret without its key.
-            self.fail("a setting is KEY=VALUE", param, ctx)
-        return key, text
-
-
-PAIR: Final = _PairType()
 
 # As org.apache.spark.SparkMasterRegex and SparkContext.createTaskScheduler.
 _MASTER: Final = re.compile(
     r"local|local\[(\*|[0-9]+)(, *[0-9]+)?\]|local-cluster\[.+\]|yarn|k8s://.+"
     r"|spark://[^,/]+:[0-9]+(,[^,/]+:[0-9]+)*"
 )
-
-
 #: Group, name and version.
 _COORDINATES: Final = 3
 
 
-class _MasterType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """Where Spark runs; Spark itself reports a wrong one by a trace of Java's stack."""
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        # The error does not repeat the text, which may be a secret without its key.
+        raise ValueError("a setting is KEY=VALUE")
+    return key, value
 
-    name = "URL"
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if _MASTER.fullmatch(value) is None:
-            self.fail(
-                f"Spark has no master `{value}`: local[4], spark://HOST:PORT[,HOST:PORT...], yarn or "
-                "k8s://HOST:PORT",
-                param,
-                ctx,
+def _master(text: str) -> str:
+    """Checked here, because Spark itself reports a wrong one by a trace of Java's stack."""
+    if _MASTER.fullmatch(text) is None:
+        raise ValueError(
+            f"Spark has no master `{text}`: local[4], spark://HOST:PORT[,HOST:PORT...], yarn or "
+            "k8s://HOST:PORT"
+        )
+    return text
+
+
+def _packages(text: str) -> str:
+    for package in text.split(","):
+        parts = package.split(":")
+        if len(parts) != _COORDINATES or not all(part.strip() for part in parts):
+            raise ValueError(
+                f"`{package}` is not GROUP:NAME:VERSION, such as org.apache.hadoop:hadoop-azure:3.5.0"
             )
-        return value
+    return text
 
 
-class _PackagesType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """Coordinates of Maven packages, with commas."""
-
-    name = "GROUP:NAME:VERSION,..."
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        for package in value.split(","):
-            parts = package.split(":")
-            if len(parts) != _COORDINATES or not all(part.strip() for part in parts):
-                self.fail(
-                    f"`{package}` is not GROUP:NAME:VERSION, such as org.apache.hadoop:hadoop-azure:3.5.0",
-                    param,
-                    ctx,
-                )
-        return value
-
+#: A setting in the form of the tools of Kafka and Spark.
+PAIR: Final = Parsed("KEY=VALUE", _pair)
 
 _logs = shared(
     click.option(
@@ -166,15 +150,13 @@ _batches = shared(
 spark_options: Final = shared(
     click.option(
         "--master",
-        type=_MasterType(),
-        metavar="URL",
+        type=Parsed("URL", _master),
         help="Where Spark runs: local[4], spark://HOST:PORT, yarn, k8s://...  [default: this machine, or "
         "that of spark-submit]",
     ),
     click.option(
         "--packages",
-        type=_PackagesType(),
-        metavar="GROUP:NAME:VERSION,...",
+        type=Parsed("GROUP:NAME:VERSION,...", _packages),
         help="Packages for Spark: a file system, or another Kafka connector than the default one.",
     ),
     click.option("--conf", "spark_conf", type=PAIR, multiple=True, help="A setting of Spark. Repeatable."),
