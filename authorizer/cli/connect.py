@@ -243,6 +243,6 @@ def _print(ways: list[_Way], best: _Way, unknown: list[str], output: Path, confi
         answer(f"{way.url}: {state}")
         answer(f"  {way.problem or _WAYS[kind_of(way.url)]}", indent=2)
     if unknown:
-        note(f"note: unknown from here: {' and '.join(unknown)} of the brokers; set in {output}")
+        note(f"unknown from here: {' and '.join(unknown)} of the brokers; set in {output}")
     answer(f"Wrote {output}. Next:")
     say_command("aclog", "check", "--config", str(output), *_EXAMPLE)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
 
+from authorizer.api.ip_address import host_address
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.invocation import remember
 from records.acl import AclOperation, PatternType
@@ -258,6 +259,16 @@ def operation_option(*, required: bool = False) -> Callable[[_Command], _Command
         required=required,
         help="The operation: Read, Write, DescribeConfigs, ... in any case.",
     )
+
+
+def client_address(host: str) -> str:
+    """The address of --host in Java's form; click.BadParameter for a name."""
+    try:
+        return host_address(host)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{error}; the broker sees addresses, never names", param_hint="--host"
+        ) from error
 
 
 def offset_option(text: str) -> Callable[[_Command], _Command]:

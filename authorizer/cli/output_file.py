@@ -94,4 +94,4 @@ def output_file(path: Path, *, is_noted: bool = True) -> Iterator[IO[bytes]]:
         yield file
         size_bytes = file.tell()
     if is_noted:
-        note(f"note: wrote {shown(str(path))}: {size_bytes:,} bytes")
+        note(f"wrote {shown(str(path))}: {size_bytes:,} bytes")

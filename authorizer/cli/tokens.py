@@ -89,7 +89,7 @@ def create_command(*, principal: KafkaPrincipal, file: Path | None, as_json: boo
     click.echo(token)
     if file is None:
         click.echo(stored.line())
-    note("note: the token is shown only once; store it where only its user can read it")
+    note("the token is shown only once; store it where only its user can read it")
 
 
 @token_command.command("list")

@@ -85,9 +85,8 @@ class Workspace:
         }
         config = load_config(given("--config"), flags=named)
         if config.unused_client_keys and not is_node:
-            note(f"note: {config.command_config}: {', '.join(config.unused_client_keys)}: no effect in aclog")
-        for each in config.file_notes():
-            note(f"note: {each}")
+            note(f"{config.command_config}: {', '.join(config.unused_client_keys)}: no effect in aclog")
+        note(*config.file_notes())
         return cls(config, is_store_from_option=given("--snapshots") is not None)
 
     @contextmanager
@@ -201,7 +200,7 @@ def load_state(
     with Progress("offsets") as shown_progress:
         result = load_image(log, sources, at_offset=at_offset, on_progress=shown_progress.at)
     for refused in result.refused:
-        note(f"note: {refused} (skipped)")
+        note(f"{refused} (skipped)")
     return result
 
 
@@ -214,7 +213,7 @@ def wait_until_readable(log: MetadataLog, end_offset: int) -> None:
     with suppress(LogStorageError):  # the write has succeeded, even if the cluster is now unreachable
         is_readable = poll_until(lambda: log.high_watermark() >= end_offset, _POLL_INTERVAL_S, deadline_s)
         if not is_readable and (transaction := log.open_transaction()) is not None:
-            note(f"note: the change is written, but readers cannot see it yet: {transaction}")
+            note(f"the change is written, but readers cannot see it yet: {transaction}")
 
 
 def has_beginning(log: MetadataLog) -> bool:
@@ -231,7 +230,7 @@ def note_guess(log: MetadataLog, at_offset: int | None = None) -> None:
         for logged in chain.from_iterable(batch.records for batch in batches):
             if position <= logged.offset < end_offset and isinstance(logged.record, AclRecord):
                 note(
-                    f"note: {log.url} is a broker's directory and does not say whether the changes of ACLs "
+                    f"{log.url} is a broker's directory and does not say whether the changes of ACLs "
                     f"from offset {logged.offset} on are committed; they count here. With "
                     "aclog.kafka.bootstrap.servers aclog asks the brokers"
                 )
@@ -243,7 +242,7 @@ def _note_age(log: MetadataLog) -> None:
     """Print a note with the age of the state, if its cluster could not be polled."""
     freshness = log.freshness()
     if freshness is not None and freshness.error is not None:
-        note(f"note: these are stored ACLs of {_ago(freshness.age_ms)}: {freshness.error}")
+        note(f"these are stored ACLs of {_ago(freshness.age_ms)}: {freshness.error}")
 
 
 def _ago(age_ms: int | None) -> str:
@@ -253,7 +252,7 @@ def _ago(age_ms: int | None) -> str:
 def note_trailing(trailing: TrailingBytes | None) -> None:
     """Print a note if a log ended with an incomplete batch, not being written, before it was read."""
     if trailing is not None and not trailing.is_being_written:
-        note(f"note: {described(trailing)}; they are ignored, and the state is the one before this offset")
+        note(f"{described(trailing)}; they are ignored, and the state is the one before this offset")
 
 
 def described(trailing: TrailingBytes) -> str:
@@ -267,7 +266,7 @@ def described(trailing: TrailingBytes) -> str:
 
 def note_skipped(skipped: SkippedSnapshot) -> None:
     """Print a note about a snapshot that could not be used."""
-    note(f"note: snapshot {skipped.ref.name} was skipped: {skipped.error}")
+    note(f"snapshot {skipped.ref.name} was skipped: {skipped.error}")
 
 
 def is_log(url: str) -> bool:

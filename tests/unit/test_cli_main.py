@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from authorizer.cli import main as main_module
+from authorizer.cli.command_name import COMMANDS
 from authorizer.cli.main import cli
 from records.errors import DecodeError
 from support.cli_commands import command_at, every_command
@@ -73,7 +74,7 @@ def test_the_commands_are_the_documented_ones() -> None:
 def test_the_listing_has_the_summary_of_each_command() -> None:
     """aclog --help shows the first line of each command's help, without importing it."""
     context = click.Context(cli)
-    for name, place in main_module.COMMANDS.items():
+    for name, place in COMMANDS.items():
         command = cli.get_command(context, name)
         assert command is not None
         assert place.summary == (command.help or "").partition("\n")[0]

@@ -66,7 +66,7 @@ class ClusterAcls:
         if not pending.to_remove and not pending.to_add:
             return None, PlanResult(acl_count=pending.acl_count)
         self._cluster.require_writable([*pending.to_remove, *pending.to_add])
-        note(f"note: {NOT_ATOMIC}")
+        note(NOT_ATOMIC)
         pending.carry_out(BrokerRequests(self._cluster))
         table = self._wait_until_applied(pending)
         pending.require_done(table)

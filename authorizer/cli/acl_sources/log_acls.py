@@ -135,7 +135,7 @@ class LogAcls:
         pending = ClusterPlan(plan, image, limit)
         if not pending.to_remove and not pending.to_add:
             return image.provenance.end_offset, PlanResult(acl_count=pending.acl_count)
-        note(f"note: {NOT_ATOMIC}")
+        note(NOT_ATOMIC)
         end_offset, (result,) = self._through_cluster(log, pending, image, attempt)
         if result.exception is not None:
             raise result.exception

@@ -166,6 +166,5 @@ def load_set() -> tuple[AclSet, AuthorizerSettings]:
     workspace = Workspace.given()
     found = acl_source(workspace).load()
     settings = workspace.settings(is_own=found.is_own).with_version_of(found.image)
-    for each in (*unknown_release(found.state(settings)), *unknown_settings(settings)):
-        note(f"note: {each}")
+    note(*unknown_release(found.state(settings)), *unknown_settings(settings))
     return found, settings

@@ -63,6 +63,6 @@ def note_next_steps(changes: Path) -> None:
         where = ("--log", "URL", *where)
     plan = changes.with_suffix(".plan.json")
     force = ["--force"] if plan.exists() else []
-    note(f"note: {changes} has changes for `aclog plan` and is not a plan yet. To carry them out:")
-    note("  " + command_line(["plan", str(changes), *where, "--output", str(plan), *force]))
-    note("  " + command_line(["apply", str(plan), *where]))
+    note(f"{changes} has changes for `aclog plan` and is not a plan yet. To carry them out:")
+    note("  " + command_line(["plan", str(changes), *where, "--output", str(plan), *force]), label="")
+    note("  " + command_line(["apply", str(plan), *where]), label="")

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.api.ip_address import host_address
+from authorizer.api.ip_address import DEFAULT_HOST
 from authorizer.cli.acl_sources.options import source_options
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import (
     PATTERN_TYPE,
     PRINCIPAL,
+    client_address,
     completes,
     config_option,
     history_cluster_option,
@@ -208,14 +209,8 @@ def _request_subject(
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import ResourcePattern
 
-    try:
-        address = host_address(host or "127.0.0.1")
-    except ValueError as error:
-        raise click.BadParameter(
-            f"{error}; the broker sees addresses, never names", param_hint="--host"
-        ) from error
     return RequestSubject(
-        RequestContext(principal, address),
+        RequestContext(principal, client_address(host or DEFAULT_HOST)),
         Action(operation, ResourcePattern(resource_type, name, PatternType.LITERAL)),
         AuthorizerSettings.from_configs(workspace.config.properties),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from snapshot.image import AclsImage
 from snapshot.metadata_image import MetadataImage
 
 
-class NamedHistory(HistorySource[Step], Protocol):
-    """A history source, described for people.
+class Extent(NamedTuple):
+    """The name and the range of a history.
 
     Attributes:
         begin: offset of its first record. Earlier records are unknown, unless ``is_complete``.
@@ -31,16 +31,18 @@ class NamedHistory(HistorySource[Step], Protocol):
         is_complete: whether nothing came before it.
     """
 
+    name: str
+    origin: str
+    begin: int
+    end: int
+    is_complete: bool
+
+
+class NamedHistory(HistorySource[Step], Protocol):
+    """A history source, described for people."""
+
     @property
-    def name(self) -> str: ...
-    @property
-    def origin(self) -> str: ...
-    @property
-    def begin(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def is_complete(self) -> bool: ...
+    def extent(self) -> Extent: ...
     def last_image(self) -> AclsImage | None:
         """Load all ACLs at the end; None if the history has only those of the subject."""
 
@@ -68,24 +70,10 @@ class LogHistory:
         return cls(log, Beginning(image=image, origin=f"offset {first}", end=end), subject, sources)
 
     @property
-    def name(self) -> str:
-        return self.log.url
-
-    @property
-    def origin(self) -> str:
-        return self.beginning.origin
-
-    @property
-    def begin(self) -> int:
-        return self.beginning.image.provenance.end_offset
-
-    @property
-    def end(self) -> int:
-        return self.beginning.end
-
-    @property
-    def is_complete(self) -> bool:
-        return self.beginning.is_whole
+    def extent(self) -> Extent:
+        first = self.beginning
+        begin = first.image.provenance.end_offset
+        return Extent(self.log.url, first.origin, begin, first.end, first.is_whole)
 
     @property
     def metadata(self) -> MetadataImage:

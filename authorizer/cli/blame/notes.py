@@ -37,8 +37,7 @@ def note_unknown_subject(
     else:
         settings = AuthorizerSettings.from_configs(workspace.config.properties)
         found = tuple(_acl_notes(_last_state(history, settings), *subject.content[:4]))
-    for each in found:
-        note(f"note: {each}")
+    note(*found)
 
 
 def _last_state(history: NamedHistory, settings: AuthorizerSettings) -> AuthorizerState | None:

@@ -27,7 +27,7 @@ class Report:
     """Prints changes as the history is read."""
 
     def __init__(self, history: NamedHistory, subject: RequestSubject | AclSubject, *, as_json: bool) -> None:
-        self._history = history
+        self._history = history.extent
         self._subject = subject
         self._as_json = as_json
         #: Whether a change or missing records were printed.
@@ -35,12 +35,12 @@ class Report:
         # The last record that changed the answer.
         self._since: Change | NewRelease | None = None
         # No record is missing from this offset on.
-        self._known_from = history.begin
+        self._known_from = self._history.begin
 
     def begin(self, first: SubjectAnswer) -> None:
         history = self._history
         if isinstance(self._subject, RequestSubject) and self._subject.is_of_super_user:
-            note("note: the principal is a super user: no ACL affects it")
+            note("the principal is a super user: no ACL affects it")
         if self._as_json:
             print_json(
                 {

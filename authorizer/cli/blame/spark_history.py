@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from authorizer.analysis.history.blame import AclSubject, RequestSubject
+from authorizer.cli.blame.log_history import Extent
 from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job import note_start, spark_session_of
 from authorizer.cli.spark.locations import located, require_history
@@ -62,22 +63,12 @@ class SparkHistory:
     first: int | None
 
     @property
-    def origin(self) -> str:
+    def extent(self) -> Extent:
+        begin = self.history.coverage.begin_offset if self.first is None else self.first
+        origin = LOG_START if begin == 0 else f"the history's beginning at offset {begin}"
         if self.first is not None:
-            return f"offset {self.first}"
-        return LOG_START if self.is_complete else f"the history's beginning at offset {self.begin}"
-
-    @property
-    def begin(self) -> int:
-        return self.history.coverage.begin_offset if self.first is None else self.first
-
-    @property
-    def end(self) -> int:
-        return self.history.end
-
-    @property
-    def is_complete(self) -> bool:
-        return self.begin == 0
+            origin = f"offset {self.first}"
+        return Extent(self.name, origin, begin, self.history.end, begin == 0)
 
     @property
     def metadata(self) -> MetadataImage:
@@ -87,10 +78,11 @@ class SparkHistory:
         return None
 
     def initial_acls(self) -> Sequence[AppliedAcl]:
-        if self.is_complete:
+        extent = self.extent
+        if extent.is_complete:
             return ()
         acls = []
-        for row in _rows(self.history.in_force(at_offset=self.begin - 1).rows, self.subject):
+        for row in _rows(self.history.in_force(at_offset=extent.begin - 1).rows, self.subject):
             record = record_from_row(bytes(row["id"]), row)
             if self.subject.is_related(record):
                 written = row["valid_from_time"]
@@ -101,8 +93,7 @@ class SparkHistory:
     def steps(self, ids: Iterable[Uuid]) -> Iterator[Step]:
         seen = set(ids)
         answer = self.history.changed(after=None if self.first is None else self.first - 1)
-        for line in answer.notes:
-            note(f"note: {line}")
+        note(*answer.notes)
         for offset, group in groupby(_rows(answer.rows, self.subject), itemgetter("offset")):
             records = tuple(logged for row in group for logged in self._logged(row, seen))
             if records:

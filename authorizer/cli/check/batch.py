@@ -87,8 +87,7 @@ def _loaded(workspace: Workspace, image: AclsImage, *, is_own: bool) -> Standard
     authorizer.configure(workspace.config.properties)
     authorizer.load(image)
     settings = workspace.settings(is_own=is_own)
-    for each in (*unknown_settings(settings), *unknown_release(authorizer.state)):
-        note(f"note: {each}")
+    note(*unknown_settings(settings), *unknown_release(authorizer.state))
     return authorizer
 
 
@@ -239,7 +238,7 @@ def _note_mistyped(state: AuthorizerState, queries: Sequence[dict[str, Any]]) ->
     if len(names) <= _CHECKED_NAMES_MAX:
         found += [resource_note(state, ResourceType.TOPIC, each, is_allowed=True) for each in names]
     for text in filter(None, found):
-        note(f"note: {shown(text)}")
+        note(shown(text))
 
 
 def _texts(queries: Iterable[dict[str, Any]], key: str) -> list[str]:

@@ -9,7 +9,7 @@ import click
 
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.errors import SidecarRefusedError
-from authorizer.api.ip_address import DEFAULT_HOST, host_address
+from authorizer.api.ip_address import DEFAULT_HOST
 from authorizer.cli.acl_sources.editing_commands import acls_command, editing_commands
 from authorizer.cli.acl_sources.options import acl_source, require_fitting_options, source_options
 from authorizer.cli.check.explanation import decision_line, explanation_lines
@@ -19,6 +19,7 @@ from authorizer.cli.invocation import given, log_words, words
 from authorizer.cli.options import (
     PRINCIPAL,
     at_offset_option,
+    client_address,
     config_option,
     json_option,
     operation_option,
@@ -150,14 +151,13 @@ def check_command(
     if quality.is_polled:
         explanation = explanation.without_offsets()
     if explanation.remark is not None:
-        note(f"note: {explanation.remark}")
+        note(explanation.remark)
     if not explain:
-        for each in explanation.notes:
-            note(f"note: {each}")
+        note(*explanation.notes)
     host_source = click.get_current_context().get_parameter_source("host")
     host_assumed = host_source is click.core.ParameterSource.DEFAULT
     if host_assumed and explanation.other_hosts is not None and not explain:
-        note(f"note: --host was not given, so {host} is assumed; {explanation.other_hosts}")
+        note(f"--host was not given, so {host} is assumed; {explanation.other_hosts}")
     if as_json:
         import msgspec
 
@@ -342,13 +342,7 @@ def _request(
     if principal is None or operation is None:
         raise click.UsageError(f"Missing option {' and '.join(missing)} (or --batch).")
     pattern = ResourcePattern(*only_resource(resource), PatternType.LITERAL)
-    try:
-        address = host_address(host)
-    except ValueError as error:
-        raise click.BadParameter(
-            f"{error}; the broker sees addresses, never names", param_hint="--host"
-        ) from error
-    return RequestContext(principal, address), Action(operation, pattern)
+    return RequestContext(principal, client_address(host)), Action(operation, pattern)
 
 
 def _refuse_with_batch(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from authorizer.api.acl_text import pattern_text
 from authorizer.cli.rendering.acls import acl_line, decided_by
 from authorizer.cli.rendering.output import shown, utc
-from authorizer.cli.rendering.terminal import verdict, wrapped, wrapped_command
+from authorizer.cli.rendering.terminal import bad, good, wrapped, wrapped_command
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _request(explanation: Explanation) -> str:
 
 
 def _result(decision: Decision) -> str:
-    return verdict(decision.result.value, is_good=decision.is_allowed)
+    return (good if decision.is_allowed else bad)(decision.result.value)
 
 
 def _acl(acl: AppliedAcl, uncommitted_from: int | None, source: str | None) -> str:

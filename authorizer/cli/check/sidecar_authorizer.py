@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.errors import SidecarError, SidecarRequestError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from authorizer.client.messages import Decision as Answer
     from authorizer.engine.decisions.state import AuthorizerState
     from records.acl import AclBinding, AclBindingFilter, ResourceType
+
+_T = TypeVar("_T")
 
 
 class SidecarAuthorizer:
@@ -66,17 +68,9 @@ class SidecarAuthorizer:
         self, context: AuthorizableRequestContext, resource_type: ResourceType, name: str
     ) -> tuple[AclOperation, ...]:
         call = calls.authorized_operations(
-            context.principal,
-            resource_type,
-            name,
-            host=context.client_address,
-            at_offset=self._at_offset,
+            context.principal, resource_type, name, host=context.client_address, at_offset=self._at_offset
         )
-        try:
-            found = self._client.ask(call)
-        except SidecarRequestError as error:
-            _refuse(error)
-        return tuple(AclOperation[each] for each in found.operations)
+        return tuple(AclOperation[each] for each in self._ask(call).operations)
 
     def authorize_by_resource_type(
         self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
@@ -88,16 +82,10 @@ class SidecarAuthorizer:
             host=context.client_address,
             at_offset=self._at_offset,
         )
-        try:
-            return AuthorizationResult(self._client.ask(call).result)
-        except SidecarRequestError as error:
-            _refuse(error)
+        return AuthorizationResult(self._ask(call).result)
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
-        try:
-            listing = self._client.ask(calls.listing(acl_filter, at_offset=self._at_offset))
-        except SidecarRequestError as error:
-            _refuse(error)
+        listing = self._ask(calls.listing(acl_filter, at_offset=self._at_offset))
         # An ACL with two ids (I8) is one binding.
         return iter(dict.fromkeys(acl.record().binding() for acl in listing.acls))
 
@@ -105,6 +93,12 @@ class SidecarAuthorizer:
         if self._at_offset is None:
             return self._client.ask(calls.state()).acl_count
         return len(self._client.ask(calls.listing(at_offset=self._at_offset)).acls)
+
+    def _ask(self, call: calls.Call[_T]) -> _T:
+        try:
+            return self._client.ask(call)
+        except SidecarRequestError as error:
+            _refuse(error)
 
 
 def _request(context: AuthorizableRequestContext, action: Action) -> AuthorizationRequest:

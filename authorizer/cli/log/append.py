@@ -95,7 +95,7 @@ def append_command(
                 except (DecodeError, EncodeError) as error:
                     raise bad_line(error, _BAD_LINE) from error
         if plan.skipped_count:
-            note(f"{plan.skipped_count} records of other types were skipped (--skip-others)")
+            note(f"{plan.skipped_count} records of other types were skipped (--skip-others)", label="")
         mode: Mode = "create" if create else "write"
         if to_topic:
             start, end = _append_to_topic(workspace, plan, mode, cluster_id, attempt)

@@ -188,7 +188,7 @@ def _with_log(
     elif other_log.identity == log.identity:
         end = min(log.high_watermark(), other_log.high_watermark())
     else:
-        note(f"note: {other} is a different log, of cluster {shown(other_log.identity.cluster_id)}")
+        note(f"{other} is a different log, of cluster {shown(other_log.identity.cluster_id)}")
         return Comparison.of(other, load_state(log, sources).image, load_state(other_log, sources).image)
     return Comparison.of(other, _state_at(log, sources, end), _state_at(other_log, sources, end))
 
@@ -256,7 +256,7 @@ def _with_node(log: MetadataLog, sources: Sequence[SnapshotSource], other: str) 
         for _ in _retries():
             state = node_state(other)
             if (state.cluster_id, state.topic_id) != _names(log):
-                note(f"note: {other} follows a different log, of cluster {shown(str(state.cluster_id))}")
+                note(f"{other} follows a different log, of cluster {shown(str(state.cluster_id))}")
                 return _comparison_with_node(other, load_image(log, sources).image, state)
             if state.offset > log.high_watermark():
                 continue  # the records are not committed in the log yet, or it was truncated

@@ -144,6 +144,6 @@ def _print(
         where = "" if end_offset is None else f"; the log ends at offset {end_offset}"
         answer(f"{'nothing to do' if end_offset is None else 'done'}: {counted}{where}")
     if copy.add and not copy.keeps_ids:
-        note("note: a cluster assigns new ids to the ACLs")
+        note("a cluster assigns new ids to the ACLs")
     if copy.new_id_count:
-        note(f"note: {copy.new_id_count} ACLs have new ids, because other ACLs of the target have theirs")
+        note(f"{copy.new_id_count} ACLs have new ids, because other ACLs of the target have theirs")

@@ -126,7 +126,7 @@ def verify_command(
     if trailing is not None:
         if not trailing.is_being_written:
             raise Failure(described(trailing), ExitCode.BAD_DATA, _TRAILING)
-        note(f"note: {described(trailing)}")
+        note(described(trailing))
     if not all(comparison.is_equal for comparison in comparisons):
         raise click.exceptions.Exit(ExitCode.NO)
 
@@ -296,4 +296,4 @@ def _print_metadata(metadata: dict[str, Any]) -> None:
             LABEL,
         )
     if metadata["warning"] is not None:
-        note(f"warning: {metadata['warning']}")
+        note(f"warning: {metadata['warning']}", label="")

@@ -161,7 +161,7 @@ def plan_command(
     if not allow_empty and (emptied := desired.count_emptied(before.table(), acl_scope)):
         raise _would_empty(file, emptied, len(before.table()))
     with _bad_lines():
-        changed = desired.changes_to(before.table(), acl_scope, lambda text: note(f"note: {text}"))
+        changed = desired.changes_to(before.table(), acl_scope, note)
     with Waiting("comparing"):
         result = changed.applied_to(before.table())
         after = AclSet(f"after {file}", image_of(result))
@@ -170,8 +170,7 @@ def plan_command(
     if requests:
         traffic = read_requests(requests, Window())
         warnings += denied_traffic_warnings(traffic, before.state(settings), after.state(settings))
-    for each in unknown_release(after.state(settings)):
-        note(f"note: {each}")
+    note(*unknown_release(after.state(settings)))
     report = Report((before, after), changed, decision_changes, (settings, settings), ("now", "then"))
     counts = PlanCounts.of(before.table(), changed, result)
     limit = workspace.max_removed_percent(max_removed_percent)
@@ -182,7 +181,7 @@ def plan_command(
         write_plan(plan, output)
         where = target_words(before)
         consent = ("--allow-mass-removal",) if counts.is_mass_removal(limit) else ()
-        note(f"note: to apply the plan: `{shlex.join(['aclog', 'apply', str(output), *where, *consent])}`")
+        note(f"to apply the plan: `{shlex.join(['aclog', 'apply', str(output), *where, *consent])}`")
     if len(changed.added) or len(changed.removed):
         raise click.exceptions.Exit(ExitCode.NO)
 

@@ -18,8 +18,6 @@ from authorizer.cli.command_name import as_pasted
 from authorizer.cli.invocation import is_quiet, shows_progress
 from authorizer.cli.rendering.terminal import doubtful, unstyled_length, width, wrapped, wrapped_command
 
-#: Prefix of most notes; notes about progress have none.
-_NOTE: Final = "note:"
 #: Where click's context keeps the notes that were printed.
 _PRINTED_NOTES: Final = "authorizer.cli.notes"
 #: Before each line under a heading.
@@ -56,17 +54,15 @@ def print_json(value: Any) -> None:
     click.echo(json_line(value), nl=False)
 
 
-def note(message: str) -> None:
-    """Print a note on stderr, each note once in a command."""
+def note(*texts: str, label: str = "note:") -> None:
+    """Print notes on stderr, each note once in a command; notes about progress have no label."""
     ctx = click.get_current_context(silent=True)
     printed = set() if ctx is None else ctx.meta.setdefault(_PRINTED_NOTES, set())
-    if is_quiet() or message in printed:
-        return
-    printed.add(message)
-    text = as_pasted(message)
-    if text.startswith(_NOTE):
-        text = doubtful(_NOTE) + text.removeprefix(_NOTE)
-    click.echo(wrapped(text, width(err=True), indent=2), err=True)
+    beginning = f"{doubtful(label)} " if label else ""
+    for text in texts:
+        if not is_quiet() and text not in printed:
+            printed.add(text)
+            click.echo(wrapped(beginning + as_pasted(text), width(err=True), indent=2), err=True)
 
 
 def answer(line: str, indent: int = 0) -> None:

@@ -45,11 +45,6 @@ def doubtful(text: str) -> str:
     return click.style(text, fg="yellow")
 
 
-def verdict(text: str, *, is_good: bool) -> str:
-    """Style a good or a bad result."""
-    return good(text) if is_good else bad(text)
-
-
 def width(*, err: bool = False) -> int | None:
     """Columns of the terminal of stdout or stderr; None for a pipe or a file."""
     stream = sys.stderr if err else sys.stdout

@@ -151,7 +151,7 @@ def report_command(
     allowed_maximum = _ALLOWED_MAXIMUM.get(form)
     report = gather(state_source, scope, settings, now_ms, teams, rules, maximum, allowed_maximum)
     for each in report.left_out:
-        note(f"note: left out: {each}")
+        note(f"left out: {each}")
     _write(_pieces(report, form, raw_cells=raw_cells), output)
 
 

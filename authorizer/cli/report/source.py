@@ -80,7 +80,7 @@ def read_log(
 
 def _history(workspace: Workspace, image: AclsImage) -> History:
     def note_error(before_offset: int, error: Exception) -> None:
-        note(f"note: since when is not known before offset {before_offset}: {error}")
+        note(f"since when is not known before offset {before_offset}: {error}")
 
     scan = HistoryScan(
         lambda: open_log(workspace.log_url, mode="read", client=workspace.config.kafka),

@@ -109,10 +109,9 @@ def _note_unknown_requests(state: AuthorizerState, found: Review) -> None:
     for request in islice(denied_now, _REQUESTS_MAX):
         context, action = decision_arguments(*request)
         notes.update(dict.fromkeys(request_notes(state, context.principal, action, is_allowed=False)))
-    for each in islice(notes, _NOTES_MAX):
-        note(f"note: {each}")
+    note(*islice(notes, _NOTES_MAX))
     if len(notes) > _NOTES_MAX:
-        note(f"note: {len(notes) - _NOTES_MAX} more such notes are not shown")
+        note(f"{len(notes) - _NOTES_MAX} more such notes are not shown")
 
 
 #: Lines between two progress reports.
@@ -135,6 +134,6 @@ def read_requests(paths: Iterable[str], window: Window) -> Traffic:
                     number += len(chunk)
                     progress.at(traffic.coverage.lines + number - 1)
             if reader.has_requests and not reader.has_allowed:
-                note(f"note: {shown(path)} has no allowed request: Kafka logs those at DEBUG")
+                note(f"{shown(path)} has no allowed request: Kafka logs those at DEBUG")
             traffic.add(reader.settle())
     return traffic

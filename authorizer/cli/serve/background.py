@@ -70,7 +70,10 @@ def serve_in_background(config: Config, output_file: Path) -> None:
         except BaseException:
             started.end()
             raise
-    note(f"Serving on {', '.join(urls)}, ready. Its output is in {output_file}. End it with: kill {process}")
+    note(
+        f"Serving on {', '.join(urls)}, ready. Its output is in {output_file}. End it with: kill {process}",
+        label="",
+    )
     click.echo(process)
     raise click.exceptions.Exit(ExitCode.OK)
 

@@ -106,7 +106,7 @@ def what_can_command(*, principal: KafkaPrincipal, as_csv: bool, as_json: bool, 
 
 def _note(text: str | None) -> None:
     if text is not None:
-        note(f"note: {shown(text)}")
+        note(shown(text))
 
 
 def _print(
@@ -127,5 +127,5 @@ def _print(
     deciding = DecidingAcls(table, classes)
     print_allowed(classes, deciding, state, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
     if not classes:
-        note("note: no such request is allowed")
+        note("no such request is allowed")
         raise click.exceptions.Exit(ExitCode.NO)

@@ -111,12 +111,8 @@ def diff_command(*, named: tuple[str, ...], releases: tuple[str, ...], as_json: 
             )
             decision_changes = list(decision_changes_between(*meanings)) if principals else []
     if by_release[0].kafka_version is None or by_release[1].kafka_version is None:
-        for each in dict.fromkeys(
-            text
-            for one, each_settings in zip(sets, by_release, strict=True)
-            for text in unknown_release(one.state(each_settings))
-        ):
-            note(f"note: {each}")
+        for each, each_settings in zip(sets, by_release, strict=True):
+            note(*unknown_release(each.state(each_settings)))
     report = Report(sets, changed, decision_changes, by_release, labels)
     if as_json:
         for row in report.to_json():

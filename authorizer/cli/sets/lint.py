@@ -140,7 +140,7 @@ def lint_command(
 
     if rules is None and _USUAL_FILE.is_file():
         rules = _USUAL_FILE
-        note(f"note: with the rules of {rules}")
+        note(f"with the rules of {rules}")
     try:
         wanted = LintRules() if rules is None else parse_rules(rules.read_bytes(), str(rules))
     except FileFormatError as error:

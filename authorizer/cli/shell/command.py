@@ -53,7 +53,8 @@ def shell_command(*, words: tuple[str, ...], as_json: bool) -> None:
     if not image.metadata.is_complete:
         note(
             "this state starts from an old snapshot without topics, SCRAM users and delegation tokens: it "
-            "has only those in later records of the log"
+            "has only those in later records of the log",
+            label="",
         )
     browser = Browser(tree_of(image))
     if not words:

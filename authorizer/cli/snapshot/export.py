@@ -165,11 +165,11 @@ def _stored(store: SnapshotStore, cluster_id: str | None, end_offset: int | None
                 stored = store.read(status.ref)
             if not stored.manifest.is_exact:
                 note(
-                    f"note: snapshot {status.ref.name} is not a state of the log until it is continued to "
+                    f"snapshot {status.ref.name} is not a state of the log until it is continued to "
                     f"{stored.manifest.gap_until}"
                 )
             return stored.image
-        note(f"note: snapshot {status.ref.name} was skipped: {status.problem}")
+        note(f"snapshot {status.ref.name} was skipped: {status.problem}")
     at = "" if end_offset is None else f" that ends at {end_offset}"
     raise SnapshotMissingError(f"{store.url} holds no complete snapshot{at}")
 
@@ -264,10 +264,10 @@ def write_bootstrap_and_print(
         return
     answer(f"{path}: {len(image)} ACLs, metadata.version {version}")
     if formatted:
-        note("note: do the same for the directory of every other controller, before any controller starts")
+        note("do the same for the directory of every other controller, before any controller starts")
     else:
         note(
-            "note: up to Kafka 4.3, replace the bootstrap.checkpoint that `kafka-storage format` wrote in "
+            "up to Kafka 4.3, replace the bootstrap.checkpoint that `kafka-storage format` wrote in "
             "each controller's log directory, before any controller starts. From 4.4 on, it writes none: use "
             "the directory as --output instead"
         )

@@ -120,7 +120,7 @@ class _Verdict:
             return cls(status, problems, None)
         if status.manifest is not None and not status.manifest.is_exact:
             note(
-                f"note: {status.ref.name} was not compared with the log: it is not a state of the log until "
+                f"{status.ref.name} was not compared with the log: it is not a state of the log until "
                 f"it is continued to {status.manifest.gap_until}"
             )
             return cls(status, (), None)
@@ -128,7 +128,7 @@ class _Verdict:
             # Without the store, so that the snapshot is not compared with itself.
             from_log = load_state(log, at_offset=status.ref.end_offset - 1).image
         except ReplayError as error:
-            note(f"note: {status.ref.name} was not compared with the log: {error}")
+            note(f"{status.ref.name} was not compared with the log: {error}")
             return cls(status, (), None)
         return cls(status, (), Differences.between(store.read(status.ref, identity).image, from_log))
 

@@ -134,8 +134,7 @@ class _Query(SparkFlags):
 
     def _print(self, found: Answer, text_of: Callable[[Mapping[str, Any]], str]) -> int:
         """Print the rows; returns their number."""
-        for line in found.notes:
-            note(f"note: {line}")
+        note(*found.notes)
         # Partition by partition, because a history may not fit in memory.
         rows = (row.asDict(recursive=True) for row in self._filtered(found.rows).toLocalIterator())
         count = 0

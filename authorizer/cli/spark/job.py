@@ -237,14 +237,14 @@ def _serving_metrics(
     with serve_metrics(
         spark, logs, tuple(settings), port=flags.metrics_port, host=flags.metrics_host
     ) as metrics:
-        note(f"metrics on http://{flags.metrics_host}:{metrics.port}/metrics")
+        note(f"metrics on http://{flags.metrics_host}:{metrics.port}/metrics", label="")
         yield metrics
 
 
 def note_start() -> None:
     """Print a note that Spark starts, which takes time."""
     if shows_progress():
-        note("Spark starts; this takes some seconds ...")
+        note("Spark starts; this takes some seconds ...", label="")
 
 
 @contextmanager

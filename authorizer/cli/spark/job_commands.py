@@ -243,7 +243,7 @@ def _counts_job(
             table_format=table_format,
             names={log.identity.cluster_id: log.url for log in settings.logs},
         )
-        note(f"plot: {plot}")
+        note(f"plot: {plot}", label="")
 
     return Job(
         name="counts",

@@ -41,7 +41,7 @@ class JobOutput:
         self._elapsed_ms += report.elapsed_ms
         if report.deferred and not self._deferred and not self._as_json:
             note(
-                f"note: {report.deferred:,} changes are in access_changes as deferred: the job analyses them "
+                f"{report.deferred:,} changes are in access_changes as deferred: the job analyses them "
                 + ("before it ends" if self._is_once else "while no batch is running")
             )
         self._deferred = report.deferred
@@ -62,7 +62,7 @@ class JobOutput:
             for log in report.logs:
                 line = f"{self.job}: batch {report.batch_id}: {log_text(log)}; {report.elapsed_ms:.0f} ms"
                 if self._is_once:
-                    note(line)
+                    note(line, label="")
                 else:
                     answer(line, indent=2)
         # So that the reader of a pipe sees each batch immediately.

@@ -197,7 +197,7 @@ def _reports(
     for cluster, lines in groupby(counted, key=lambda each: each.cluster):
         traffic = traffic_of(lines)
         if sets.only is None and (why := sets.lacks(cluster, traffic)):
-            note(f"note: {why}")
+            note(why)
             continue
         acls = sets.load(cluster) if sets.only is None else sets.only
         found = review_set(acls, sets.settings, traffic, fewest=fewest)
