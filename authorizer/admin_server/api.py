@@ -42,17 +42,12 @@ class Api:
 
     key: int
     schema: str
-    min_version: int
-    max_version: int
+    versions: range
     answer: Callable[[AdminRequest], Awaitable[Values | StreamedAnswer]]
     error: Callable[[Any, ErrorCode, str | None], Values]
     is_change: bool = False
     is_of_controllers: bool = False
     cost: Callable[[Any], int] = lambda _body: 1
-
-    def supports(self, version: int) -> bool:
-        """Whether this version of the request is answered."""
-        return self.min_version <= version <= self.max_version
 
     def is_served_to(self, session: Session) -> bool:
         """Whether the listener of a connection has this request."""

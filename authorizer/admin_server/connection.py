@@ -152,7 +152,6 @@ class AdminConnection:
         return not self._is_stopping
 
     async def _close(self) -> None:
-        """Close the connection when the client has read its answers, or has not done so in time."""
         self._writer.close()
         try:
             async with asyncio.timeout(self._limits.unread_s):
@@ -215,7 +214,6 @@ class AdminConnection:
             self._answer_bytes = 0
 
     async def _response(self, frame: bytes) -> bytes | StreamedAnswer:
-        """The response to a request, with its header."""
         sasl = self._session.sasl
         if sasl is not None and sasl.expects_raw_token:
             return await sasl.raw_token(frame)
@@ -227,12 +225,12 @@ class AdminConnection:
             try:
                 sasl.check_request(key, api_key_name(key))
             except SaslStateError as error:
-                if api is None or not api.supports(version) or not sasl.has_failed:
+                if api is None or version not in api.versions or not sasl.has_failed:
                     raise
                 body = read_request(frame, api.schema, version, self._session).body
                 values = api.error(body, ErrorCode.illegal_sasl_state, str(error))
                 return encode(api, version, correlation_id, values)
-        if api is None or not api.supports(version):
+        if api is None or version not in api.versions:
             if api is not None and key == _API_VERSIONS:
                 # As brokers do: version 0, with the range of versions to try again.
                 values = api.error(None, ErrorCode.unsupported_version, None)

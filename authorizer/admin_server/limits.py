@@ -87,14 +87,10 @@ class AdminLimits(Collector):
             )
 
     def release(self, count: int) -> None:
-        """Stop counting bytes of a request."""
         self._bytes -= count
 
     def hold_answer(self, count: int, *, can_refuse: bool) -> int:
-        """Count memory of an answer that its client must still read, until ``release_answer``.
-
-        Returns:
-            What is counted: 0 for a small answer.
+        """Count memory of an answer that its client must still read; returns what to release.
 
         Raises:
             LimitExceededError: other answers reach the limit, and ``can_refuse``.
@@ -165,7 +161,6 @@ class RequestReader(asyncio.StreamReader):
         self._is_closed = False
 
     def feed_data(self, data: bytes) -> None:  # type: ignore[override]  # the types have Iterable[SupportsIndex]
-        """Take bytes that arrived."""
         if self._is_closed:
             return
         self._held += len(data)
@@ -178,7 +173,6 @@ class RequestReader(asyncio.StreamReader):
             super().feed_data(data)
 
     def release(self, count: int) -> None:
-        """Stop counting bytes that were read and answered."""
         self._held -= count
         self._limits.release(count)
 

@@ -49,10 +49,6 @@ class _Message(NamedTuple):
 def message_schema(name: str, version: int) -> Any:
     """Return the class of a message.
 
-    Args:
-        name: of the definition, for example ``ApiVersionsRequest``.
-        version: of the message; all fields of that version.
-
     Raises:
         LookupError: there is no definition, or the version is not valid.
     """

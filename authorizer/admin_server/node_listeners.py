@@ -74,11 +74,7 @@ class _BoundListener:
 
 
 class NodeListeners:
-    """Binds its listeners when it is created, and answers between ``open`` and ``stop``.
-
-    Raises:
-        ConfigError: a listener cannot be served safely, or an address cannot be bound.
-    """
+    """Binds its listeners when it is created, and answers between ``open`` and ``stop``."""
 
     def __init__(
         self,
@@ -130,12 +126,10 @@ class NodeListeners:
         return [each.context for each in self._bound if each.context is not None]
 
     def start_logins(self) -> None:
-        """Start to reload credentials and keys."""
         if self._logins is not None:
             self._logins.start()
 
     def apply(self, config: Config) -> None:
-        """Apply new settings of the node."""
         self._controls.in_flight.apply(config)
         self._controls.quota.apply(config)
 

@@ -125,11 +125,7 @@ def read_request(frame: bytes, name: str, version: int, session: Session) -> Adm
 
 
 def read_client_id(frame: bytes) -> str:
-    """The client id of a request that may be unknown: it has the same place in each header.
-
-    Raises:
-        DecodeError: the frame ends before.
-    """
+    """The client id of a request that may be unknown: it has the same place in each header."""
     return _header(MessageReader(frame), is_flexible=False).client_id
 
 

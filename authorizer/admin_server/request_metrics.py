@@ -31,11 +31,9 @@ class AdminRequestMetrics(Collector):
         self._closed = 0
 
     def add_listener(self, listener: str) -> None:
-        """Count the connections of a listener."""
         self._listeners.append(listener)
 
     def add(self, api_key: int, local_s: float, remote_s: float) -> None:
-        """Count an answered request."""
         for durations, duration_s in ((self._local, local_s), (self._remote, remote_s)):
             if api_key not in durations:
                 durations[api_key] = Durations()
@@ -46,7 +44,6 @@ class AdminRequestMetrics(Collector):
         self._closed += 1
 
     def collect(self) -> Iterator[Metric]:
-        """The families."""
         for name, doc, durations in (
             ("local", "Time of a request of Kafka's protocol without its wait for replay.", self._local),
             ("remote", "Time that a request of Kafka's protocol waited for replay.", self._remote),

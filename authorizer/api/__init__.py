@@ -10,44 +10,36 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from authorizer.api.authorizer_api import (
-        AclBindingDeleteResult as AclBindingDeleteResult,
+        AclBindingDeleteResult,
+        AclCreateResult,
+        AclDeleteResult,
+        AclMutator,
+        Action,
+        AuthorizableRequestContext,
+        AuthorizationResult,
+        Authorizer,
+        AuthorizerServerInfo,
+        Endpoint,
+        HttpRequestContext,
+        RequestContext,
+        SecurityProtocol,
     )
-    from authorizer.api.authorizer_api import (
-        AclCreateResult as AclCreateResult,
-    )
-    from authorizer.api.authorizer_api import (
-        AclDeleteResult as AclDeleteResult,
-    )
-    from authorizer.api.authorizer_api import (
-        AclMutator as AclMutator,
-    )
-    from authorizer.api.authorizer_api import (
-        Action as Action,
-    )
-    from authorizer.api.authorizer_api import (
-        AuthorizableRequestContext as AuthorizableRequestContext,
-    )
-    from authorizer.api.authorizer_api import (
-        AuthorizationResult as AuthorizationResult,
-    )
-    from authorizer.api.authorizer_api import (
-        Authorizer as Authorizer,
-    )
-    from authorizer.api.authorizer_api import (
-        AuthorizerServerInfo as AuthorizerServerInfo,
-    )
-    from authorizer.api.authorizer_api import (
-        Endpoint as Endpoint,
-    )
-    from authorizer.api.authorizer_api import (
-        HttpRequestContext as HttpRequestContext,
-    )
-    from authorizer.api.authorizer_api import (
-        RequestContext as RequestContext,
-    )
-    from authorizer.api.authorizer_api import (
-        SecurityProtocol as SecurityProtocol,
-    )
+
+__all__ = [
+    "AclBindingDeleteResult",
+    "AclCreateResult",
+    "AclDeleteResult",
+    "AclMutator",
+    "Action",
+    "AuthorizableRequestContext",
+    "AuthorizationResult",
+    "Authorizer",
+    "AuthorizerServerInfo",
+    "Endpoint",
+    "HttpRequestContext",
+    "RequestContext",
+    "SecurityProtocol",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -31,12 +31,7 @@ NO_INPUT: Final = (
 
 @contextmanager
 def lines_of(path: str) -> Iterator[Iterator[bytes]]:
-    """Lines of a file, or of stdin for ``-``, decompressed if they are gzip.
-
-    Raises:
-        OSError: the file cannot be read.
-        Failure: while reading, if the gzip data is incomplete or damaged.
-    """
+    """Lines of a file, or of stdin for ``-``, decompressed if they are gzip."""
     with ExitStack() as opened:
         file: Any = opened.enter_context(click.open_file(path, "rb"))
         lines = file if isinstance(file, io.BufferedReader) else io.BufferedReader(file)

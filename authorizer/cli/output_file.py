@@ -80,12 +80,7 @@ def require_new(path: Path) -> None:
 
 @contextmanager
 def output_file(path: Path, *, is_noted: bool = True) -> Iterator[IO[bytes]]:
-    """A file to write to, atomically; notes what was written unless the command prints it.
-
-    Raises:
-        Failure: the file exists, and --force is not given.
-        OSError: it cannot be written.
-    """
+    """A file to write to, atomically; notes what was written unless the command prints it."""
     from authorizer.cli.rendering.output import note, shown
     from snapshot.files.atomic_file import atomic_write
 

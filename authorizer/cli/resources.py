@@ -27,10 +27,7 @@ def resource_options(
 ) -> Callable[[_Command], _Command]:
     """``--topic``, ``--group``, ``--cluster`` and so on.
 
-    Args:
-        prefixes: whether ``NAME*`` is a prefix of names.
-        wildcard: whether ``*`` stands for the wildcard resource.
-        multiple: whether each may be given several times.
+    ``prefixes``: NAME* is a prefix of names; ``wildcard``: * is the wildcard resource.
     """
 
     def option(parameter: str) -> Callable[[_Command], _Command]:

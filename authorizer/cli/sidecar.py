@@ -58,9 +58,6 @@ def sidecar_client(
 ) -> Iterator[Client]:
     """A client of the sidecar at ``url``, with the credentials that the command was given.
 
-    Raises:
-        Failure: the URL is not valid, a file has no token or certificate, or others could read the token.
-
     Without ``names_caller`` none are sent: the owner of a log needs none on the socket in its directory.
     """
     import ssl
@@ -106,11 +103,7 @@ def _token(file: Path | None) -> str | None:
 
 
 def node_state(url: str) -> NodeState:
-    """Ask the node whose sidecar listens at ``http://HOST:PORT``, with the command's credentials.
-
-    Raises:
-        SidecarError: no node answers there, or it has not loaded its log yet.
-    """
+    """Ask the node whose sidecar listens at ``http://HOST:PORT``, with the command's credentials."""
     from authorizer.client import calls
 
     with sidecar_client(url.rstrip("/").removesuffix("/v1/state")) as client:

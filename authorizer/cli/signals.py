@@ -57,13 +57,11 @@ def ends_on_signals() -> Iterator[None]:
 def run_as_child(lifeline: int, work: Callable[[], None]) -> None:
     """Work until SIGTERM, in a child process whose signals are blocked so far.
 
+    ``lifeline``: a descriptor of a pipe; only the parent has the other end.
+
     - SIGINT is ignored, because a terminal sends it to both processes and the parent handles it. So is a
       second SIGTERM, which a service manager may send to all processes of a service.
     - When the parent has ended, the child ends too, immediately if it was already ending.
-
-    Args:
-        lifeline: a descriptor of a pipe; only the parent has the other end.
-        work: runs until the signal, which leaves it through every ``with`` and ``finally``.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end_once)

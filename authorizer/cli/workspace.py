@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from authorizer.configuration.load import Config
     from authorizer.engine.decisions.state import AuthorizerSettings
-    from records.log.base import MetadataLog, TrailingBytes
-    from records.log.directory.log import Mode
+    from records.log.base import MetadataLog, Mode, TrailingBytes
     from replay.load_image import LoadResult
     from replay.snapshot_source import SnapshotSource
     from snapshot.store.snapshot_store import SnapshotStore
@@ -69,10 +68,6 @@ class Workspace:
         Args:
             flags: its other settings, by key.
             is_node: whether it runs a node, whose log names the keys without effect.
-
-        Raises:
-            ConfigError: a file cannot be read, or a value is not allowed.
-            click.UsageError: two options name a log.
         """
         from authorizer.configuration.load import load_config
 
@@ -129,7 +124,6 @@ class Workspace:
         return store
 
     def max_removed_percent(self, given: int | None) -> int:
-        """Largest share of the ACLs that a plan may remove: the option's value, else the configuration's."""
         return self.config.plan_max_removed_percent if given is None else given
 
     def state(
@@ -149,9 +143,6 @@ class Workspace:
         """The store, if one is named.
 
         A store that a file names may not exist yet: a node creates it with its first snapshot.
-
-        Raises:
-            SnapshotStoreMissingError, SnapshotStoreUnavailableError: the store of --snapshots cannot be read.
         """
         if self.config.snapshot_store is None:
             return []
@@ -239,7 +230,6 @@ def note_guess(log: MetadataLog, at_offset: int | None = None) -> None:
 
 
 def _note_age(log: MetadataLog) -> None:
-    """Print a note with the age of the state, if its cluster could not be polled."""
     freshness = log.freshness()
     if freshness is not None and freshness.error is not None:
         note(f"these are stored ACLs of {_ago(freshness.age_ms)}: {freshness.error}")

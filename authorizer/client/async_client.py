@@ -59,7 +59,6 @@ class AsyncClient(ClientBase):
     async def decide(
         self, request: AuthorizationRequest, *, min_offset: int | None = None, at_offset: int | None = None
     ) -> Decision:
-        """As ``Client.decide``."""
         [decision] = await self.decide_all([request], min_offset=min_offset, at_offset=at_offset)
         return decision
 
@@ -70,7 +69,6 @@ class AsyncClient(ClientBase):
         min_offset: int | None = None,
         at_offset: int | None = None,
     ) -> list[Decision]:
-        """As ``Client.decide_all``."""
         batch = self._batch(requests, min_offset, at_offset)
         try:
             for missing in batch.missing():
@@ -80,7 +78,6 @@ class AsyncClient(ClientBase):
         return batch.decisions()
 
     async def ask(self, call: calls.Call[_T], timeout_s: float | None = None) -> _T:
-        """As ``Client.ask``."""
         deadline_s, rules = self._deadline_and_retries(timeout_s)
         return await tenacity.AsyncRetrying(**rules)(self._attempt, call, deadline_s)
 

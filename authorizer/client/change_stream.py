@@ -89,7 +89,6 @@ class ChangeStreamThread:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread and wait until it has ended."""
         self._closing.set()
         if (open_socket := self._socket) is not None:
             # Closing the descriptor does not wake a thread that reads from it.
@@ -132,7 +131,6 @@ class ChangeStreamTask:
         self._task = asyncio.create_task(self._run(), name="aclog-changes")
 
     async def close(self) -> None:
-        """End the task and wait until it has ended."""
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task

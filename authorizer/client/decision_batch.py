@@ -73,5 +73,4 @@ class DecisionBatch:
         self._decisions = [denied if known is None else known for known in self._decisions]
 
     def decisions(self) -> list[Decision]:
-        """Return one decision for each request, in order."""
         return [known for known in self._decisions if known is not None]

@@ -7,7 +7,7 @@ inclusive, end offsets are exclusive. One thread uses a log; another one may end
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from records.ids import Uuid
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from records.entries import MetadataRecord
     from records.log.cluster_writer import ClusterWriter
     from records.log_batch import LogBatch
+
+#: ``create`` makes the log if it is not there, and is ``write`` otherwise.
+Mode = Literal["read", "write", "create"]
 
 #: Maximum bytes of batches that one read returns (at least one complete batch).
 READ_BYTES_MAX: Final = 4 * 1024 * 1024

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from records.java_pattern import JavaPattern
-    from records.log.base import BatchLog, MetadataLog
+    from records.log.base import BatchLog, MetadataLog, Mode
     from records.log.directory.committed import CommittedEnd
-    from records.log.directory.log import Mode
     from records.log.protocol.cluster_acls import ClusterAcls
     from records.log.shared_clients import SharedClients
     from records.log.topic.async_producer import AsyncTopicProducer
@@ -145,23 +144,14 @@ def open_batches(url: str, *, client: Mapping[str, str] = _NO_SETTINGS) -> Batch
 def matching_topics(
     bootstrap_servers: str, pattern: JavaPattern, *, client: Mapping[str, str] = _NO_SETTINGS
 ) -> list[str]:
-    """Names of a cluster's topics that match completely; see records.log.topic.topic_admin.
-
-    Raises:
-        LogError: invalid servers or client settings, or the Kafka client is not installed.
-        LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access.
-    """
+    """Names of a cluster's topics that match completely; see records.log.topic.topic_admin."""
     with _kafka_extra():
         from records.log.topic import topic_admin  # noqa: PLC0415
     return topic_admin.matching_topics(bootstrap_servers, pattern, client)
 
 
 def open_cluster_acls(bootstrap_servers: str, *, client: Mapping[str, str] = _NO_SETTINGS) -> ClusterAcls:
-    """Open the ACLs of a Kafka cluster for changes; it does not connect yet.
-
-    Raises:
-        LogError: invalid servers or settings, or kio is not installed.
-    """
+    """Open the ACLs of a Kafka cluster for changes; it does not connect yet."""
     with _kraft_extra():
         from records.log.protocol.cluster_acls import ClusterAcls  # noqa: PLC0415
     return ClusterAcls(bootstrap_servers, only(client, lambda key: key != BOOTSTRAP))
@@ -170,13 +160,7 @@ def open_cluster_acls(bootstrap_servers: str, *, client: Mapping[str, str] = _NO
 def open_exactly_once_producer(
     url: str, *, name: str, client: Mapping[str, str] = _NO_SETTINGS
 ) -> ExactlyOnceProducer:
-    """Open a producer that appends each result to a topic once, by its ``name``.
-
-    Raises:
-        LogNotFoundError: there is no such topic.
-        LogError: an invalid URL or setting, or the Kafka client is not installed.
-        LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access.
-    """
+    """Open a producer that appends each result to a topic once, by its ``name``."""
     with _kafka_extra():
         from records.log.topic.exactly_once_producer import ExactlyOnceProducer  # noqa: PLC0415
     return ExactlyOnceProducer(url, name=name, client=client)
@@ -185,11 +169,7 @@ def open_exactly_once_producer(
 def open_async_producer(
     url: str, *, client: Mapping[str, str], headers: Mapping[str, bytes]
 ) -> AsyncTopicProducer:
-    """Open a producer that sends messages without waiting; it does not connect yet.
-
-    Raises:
-        LogError: an invalid URL or setting, or the Kafka client is not installed.
-    """
+    """Open a producer that sends messages without waiting; it does not connect yet."""
     with _kafka_extra():
         from records.log.topic.async_producer import AsyncTopicProducer  # noqa: PLC0415
         from records.log.topic.url import parse_topic_url  # noqa: PLC0415

@@ -139,7 +139,6 @@ class _Encoder:
         return [encoded[at : at + 2] + end for at in range(0, len(encoded), 2)]
 
     def _texts(self, column: TextColumn, rows: npt.NDArray[np.int32]) -> list[bytes]:
-        """The text of each row, with its size before it."""
         texts, codes = column.texts, column.codes[rows].tolist()
         encoded = {}
         for code in set(codes):
@@ -148,7 +147,6 @@ class _Encoder:
         return list(map(encoded.__getitem__, codes))
 
     def _text_bytes(self, column: TextColumn, rows: npt.NDArray[np.int32]) -> int:
-        """Size of the texts of all rows, with their sizes."""
         distinct, counts = np.unique(column.codes[rows], return_counts=True)
         texts = column.texts
         sizes = np.fromiter((len(_utf8(texts[code])) for code in distinct.tolist()), np.int64, len(distinct))

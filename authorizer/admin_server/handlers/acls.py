@@ -61,8 +61,7 @@ _DESCRIBE: Final = 29
 #: A controller's message while its quorum has no leader. Clients try again after this code.
 _NOT_READY: Final = "No controller appears to be active."
 #: Versions with pattern types (KIP-290); Kafka 4.0 removed version 0.
-_MIN_VERSION: Final = 1
-_MAX_VERSION: Final = 3
+_VERSIONS: Final = range(1, 4)
 
 
 class AclHandlers:
@@ -156,8 +155,7 @@ def _api(
     return Api(
         key=key,
         schema=schema,
-        min_version=_MIN_VERSION,
-        max_version=_MAX_VERSION,
+        versions=_VERSIONS,
         answer=answer,
         error=error,
         is_change=key != _DESCRIBE,

@@ -37,15 +37,13 @@ class ApiVersionsHandler:
         self.api = Api(
             key=18,
             schema="api_versions",
-            min_version=0,
-            max_version=5,
+            versions=range(6),
             answer=self.answer,
             error=self.error,
         )
         self.served: Sequence[Api] = ()
 
     async def answer(self, request: AdminRequest) -> Values:
-        """All served requests, unless the client means another node or cluster."""
         body, version, sasl = request.body, request.header.api_version, request.session.sasl
         has_node = version >= _WITH_NODE and body.cluster_id is not None
         if version >= _WITH_NODE and has_node != (body.node_id != _NO_NODE):
@@ -76,7 +74,7 @@ class ApiVersionsHandler:
         return {
             "error_code": code,
             "api_keys": [
-                {"api_key": each.key, "min_version": each.min_version, "max_version": each.max_version}
+                {"api_key": each.key, "min_version": each.versions[0], "max_version": each.versions[-1]}
                 for each in sorted(apis, key=lambda each: each.key)
             ],
         }

@@ -40,14 +40,12 @@ class DescribeClusterHandler:
         self.api = Api(
             key=60,
             schema="describe_cluster",
-            min_version=0,
-            max_version=2,
+            versions=range(3),
             answer=self.answer,
             error=self.error,
         )
 
     async def answer(self, request: AdminRequest) -> Values:
-        """The cluster and its only node."""
         body, cluster = request.body, self._cluster
         if not cluster.is_loaded:
             return self.error(body, ErrorCode.unsupported_version, _NOT_LOADED)
@@ -70,7 +68,6 @@ class DescribeClusterHandler:
         }
 
     def error(self, _body: Any, code: ErrorCode, message: str | None) -> Values:
-        """An error in place of the cluster."""
         return {
             "error_code": code,
             "error_message": message,

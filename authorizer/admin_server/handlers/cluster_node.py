@@ -68,7 +68,6 @@ class ClusterNode:
             raise AuthorizerNotReadyError(state.not_ready_reason)
 
     def allows_on_cluster(self, request: AdminRequest, operation: AclOperation) -> bool:
-        """Whether the sender may do an operation to the cluster."""
         return self.allows(request, operation, ResourceType.CLUSTER, [CLUSTER_NAME])[0]
 
     def require_on_cluster(self, request: AdminRequest, operation: AclOperation) -> None:
@@ -134,12 +133,7 @@ class ClusterNode:
 def advertised_addresses(
     bound: Mapping[str, tuple[Endpoint, int]], advertised: Mapping[str, Endpoint]
 ) -> dict[str, tuple[str, int]]:
-    """Return host and port for clients, by listener name.
-
-    Args:
-        bound: the listeners and their real ports.
-        advertised: the configured addresses.
-    """
+    """Return host and port for clients, by listener name."""
     addresses: dict[str, tuple[str, int]] = {}
     for name, (endpoint, port) in bound.items():
         if (configured := advertised.get(name)) is not None:

@@ -67,31 +67,27 @@ class ConfigHandlers:
             Api(
                 key=32,
                 schema="describe_configs",
-                min_version=1,
-                max_version=4,
+                versions=range(1, 5),
                 answer=self.describe_configs,
                 error=_configs_error,
             ),
             Api(
                 key=50,
                 schema="describe_user_scram_credentials",
-                min_version=0,
-                max_version=0,
+                versions=range(1),
                 answer=self.describe_credentials,
                 error=_credentials_error,
             ),
             Api(
                 key=66,
                 schema="list_transactions",
-                min_version=0,
-                max_version=2,
+                versions=range(3),
                 answer=self.list_transactions,
                 error=lambda _body, code, _message: {"error_code": code, "transaction_states": []},
             ),
         ]
 
     async def describe_configs(self, request: AdminRequest) -> Values:
-        """Each resource without configurations, or an error."""
         resources = request.body.resources
         if any(each.resource_type not in _RIGHTS for each in resources):
             return _configs_error(request.body, ErrorCode.invalid_request, None)
@@ -108,13 +104,11 @@ class ConfigHandlers:
         return {"results": allowed + denied}
 
     async def describe_credentials(self, request: AdminRequest) -> Values:
-        """Refused in any case."""
         if not self._cluster.allows_on_cluster(request, AclOperation.DESCRIBE):
             return _credentials_error(request.body, ErrorCode.cluster_authorization_failed, None)
         return _credentials_error(request.body, ErrorCode.unsupported_version, _NO_CREDENTIALS)
 
     async def list_transactions(self, request: AdminRequest) -> Values:
-        """None, and the states that Kafka does not know."""
         self._cluster.require_loaded()
         self._cluster.require_ready(request)
         unknown = [each for each in request.body.state_filters if each not in _TRANSACTION_STATES]

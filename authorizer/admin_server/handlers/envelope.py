@@ -50,8 +50,7 @@ class EnvelopeHandler:
         self.api = Api(
             key=58,
             schema="envelope",
-            min_version=0,
-            max_version=0,
+            versions=range(1),
             answer=self.answer,
             error=self.error,
             is_change=True,
@@ -59,7 +58,6 @@ class EnvelopeHandler:
         )
 
     async def answer(self, request: AdminRequest) -> Values:
-        """The response to the embedded request, or an error of the envelope."""
         self._cluster.require_on_cluster(request, AclOperation.CLUSTER_ACTION)
         body, session = request.body, request.session
         try:
@@ -80,7 +78,7 @@ class EnvelopeHandler:
             if key in _NOT_FORWARDED:
                 return _values(ErrorCode.invalid_request)
             api = self._forwarded.get(key)
-            if api is None or not api.supports(version):
+            if api is None or version not in api.versions:
                 return _values(ErrorCode.unsupported_version)
             embedded = read_request(body.request_data, api.schema, version, client)
             answered = await answer_values(api, embedded)
@@ -92,7 +90,6 @@ class EnvelopeHandler:
         return _values(ErrorCode.none, encode(api, version, correlation_id, answered))
 
     def error(self, _body: Any, code: ErrorCode, _message: str | None) -> Values:
-        """An error of the envelope itself."""
         return _values(code)
 
 

@@ -48,31 +48,27 @@ class GroupHandlers:
             Api(
                 key=10,
                 schema="find_coordinator",
-                min_version=0,
-                max_version=6,
+                versions=range(7),
                 answer=self.find_coordinator,
                 error=_coordinator_error,
             ),
             Api(
                 key=_DESCRIBE_GROUPS,
                 schema="describe_groups",
-                min_version=0,
-                max_version=6,
+                versions=range(7),
                 answer=self.describe,
                 error=lambda body, code, _message: _groups_error(body.groups, code),
             ),
             Api(
                 key=69,
                 schema="consumer_group_describe",
-                min_version=0,
-                max_version=1,
+                versions=range(2),
                 answer=self.describe_consumer_groups,
                 error=lambda body, code, _message: _groups_error(body.group_ids, code),
             ),
         ]
 
     async def find_coordinator(self, request: AdminRequest) -> Values:
-        """This node for groups; none for anything else."""
         body = request.body
         kind = getattr(body, "key_type", _GROUP)
         if request.header.api_version >= _WITH_KEYS:
@@ -99,7 +95,6 @@ class GroupHandlers:
         return found
 
     async def describe(self, request: AdminRequest) -> Values:
-        """Each group as an unknown one."""
         is_error = request.header.api_version >= _UNKNOWN_IS_ERROR
         return {
             "groups": [
@@ -109,7 +104,6 @@ class GroupHandlers:
         }
 
     async def describe_consumer_groups(self, request: AdminRequest) -> Values:
-        """Each consumer group as an unknown one."""
         return {
             "groups": [
                 self._group(request, group, allowed=allowed, is_error=True)

@@ -36,12 +36,9 @@ class MetadataHandler:
 
     def __init__(self, cluster: ClusterNode) -> None:
         self._cluster = cluster
-        self.api = Api(
-            key=3, schema="metadata", min_version=0, max_version=13, answer=self.answer, error=self.error
-        )
+        self.api = Api(key=3, schema="metadata", versions=range(14), answer=self.answer, error=self.error)
 
     async def answer(self, request: AdminRequest) -> Values:
-        """The node, the cluster and the topics."""
         body, cluster = request.body, self._cluster
         cluster.require_loaded()
         is_requested = getattr(body, "include_cluster_authorized_operations", False)
@@ -55,7 +52,6 @@ class MetadataHandler:
         }
 
     def error(self, body: Any, code: ErrorCode, _message: str | None) -> Values:
-        """The same error for each named topic."""
         # As in Kafka: a response of versions 10 and 11 has no null name.
         topics = [topic_values(code, each.name or "", _topic_id(each)) for each in (body.topics or ())]
         return {"brokers": [], "controller_id": -1, "topics": topics, "error_code": code}

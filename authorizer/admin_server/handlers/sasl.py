@@ -57,16 +57,14 @@ SASL_APIS: Final = (
     Api(
         key=17,
         schema="sasl_handshake",
-        min_version=0,
-        max_version=1,
+        versions=range(2),
         answer=_handshake,
         error=_handshake_error,
     ),
     Api(
         key=36,
         schema="sasl_authenticate",
-        min_version=0,
-        max_version=2,
+        versions=range(3),
         answer=_authenticate,
         error=_authenticate_error,
     ),

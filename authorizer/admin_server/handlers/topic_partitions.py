@@ -29,8 +29,7 @@ class TopicPartitionsHandler:
         self.api = Api(
             key=75,
             schema="describe_topic_partitions",
-            min_version=0,
-            max_version=0,
+            versions=range(1),
             answer=self.answer,
             error=self.error,
         )
@@ -66,6 +65,5 @@ class TopicPartitionsHandler:
         return {"topics": found + denied, "next_cursor": None}
 
     def error(self, body: Any, code: ErrorCode, _message: str | None) -> Values:
-        """The same error for each named topic."""
         topics = [topic_values(code, each.name, is_internal=False) for each in body.topics]
         return {"topics": topics, "next_cursor": None}

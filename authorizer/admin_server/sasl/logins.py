@@ -98,14 +98,12 @@ class SaslLogins:
             self._issuer = Issuer(config, config.auth_oidc_jwks, clock, changed=_nothing)
 
     def start(self) -> None:
-        """Start to follow the cluster's credentials, and to reload the file and the issuer's keys."""
         if self._cluster_credentials is not None:
             self._cluster_credentials.start()
         for each in self._reloading_values():
             each.start()
 
     def close(self) -> None:
-        """Stop. Idempotent."""
         for each in self._reloading_values():
             each.close()
         if self._cluster_credentials is not None:
@@ -142,7 +140,6 @@ class SaslLogins:
         return value
 
     def server(self, mechanism: str, address: str) -> SaslServer:
-        """Return the server side of a new exchange with a client."""
         if mechanism == "PLAIN":
             return PlainServer(partial(self._verify_password, address))
         if mechanism == "OAUTHBEARER":

@@ -24,12 +24,10 @@ class ClusterAcls:
     """Implements AclTarget. Reads the cluster's log instead if the command names it."""
 
     def __init__(self, bootstrap_servers: str, workspace: Workspace) -> None:
-        """Raises LogError: the servers or a client setting are invalid."""
         self._workspace = workspace
         self._cluster = open_cluster_acls(bootstrap_servers, client=workspace.config.kafka)
 
     def load(self) -> AclSet:
-        """As AclSource. Raises LogError: the cluster does not answer, or refuses the request."""
         cluster_id = self._cluster.cluster_id()
         config = self._workspace.config
         is_polled = polled_servers(config.log_url) is not None
@@ -53,12 +51,9 @@ class ClusterAcls:
         """As AclTarget: sends requests, then reads the ACLs again.
 
         Raises:
-            MassRemovalError: as AclTarget; nothing was written.
             PlanOutdatedError: as AclTarget, and nothing was written; or all of the plan was written, but the
                 effective permissions differ from the plan's.
-            EncodeError: an ACL has a code that this build does not know; nothing was written.
             LogError: a request failed after others succeeded; applying the plan again continues.
-            Failure: the brokers do not have all changes in time.
         """
         acls = self.load()
         plan.require_log(acls.plan_origin.cluster_id, acls.plan_origin.topic_id)

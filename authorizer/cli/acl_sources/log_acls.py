@@ -65,14 +65,6 @@ class LogAcls:
         return image.provenance.end_offset, image.merged().columns
 
     def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
-        """As EditableAcls.
-
-        Raises:
-            Failure: another process has locked the log and takes no requests.
-            LogError: the log cannot be opened.
-            AclogError: as NodeAcls, if a node has the log open.
-        """
-
         def here(log: MetadataLog, attempt: WriteAttempt) -> tuple[int, list[AclCreateResult]]:
             image = self._workspace.state(log).image
             view = _view(image)
@@ -84,8 +76,6 @@ class LogAcls:
         return self._change(here, lambda node: node.create(bindings))
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> tuple[int, list[AclDeleteResult]]:
-        """As EditableAcls. Raises as ``create``."""
-
         def here(log: MetadataLog, attempt: WriteAttempt) -> tuple[int, list[AclDeleteResult]]:
             image = self._workspace.state(log).image
             records = [acl.record for acl in image]
@@ -108,7 +98,7 @@ class LogAcls:
             return AclSet(url, image, origin.cluster_id, origin, is_changed_by_brokers=is_brokers)
 
     def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[int, PlanResult]:
-        """As AclTarget: one batch, appended to the state that was checked. Raises as ``create``."""
+        """As AclTarget: one batch, appended to the state that was checked."""
         limit = self._workspace.max_removed_percent(max_removed_percent)
         give_up_s = time.monotonic() + self._workspace.config.acl_update_timeout_ms / 1000
 

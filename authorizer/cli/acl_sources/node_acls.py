@@ -42,11 +42,7 @@ class NodeAcls:
 
     @classmethod
     def of_directory(cls, directory: Path, update_timeout_ms: int) -> Self | None:
-        """The node that has the log in ``directory`` open; None if none takes requests there.
-
-        Raises:
-            OSError: the connection failed, such as PermissionError for another user.
-        """
+        """The node that has the log in ``directory`` open; None if none takes requests there."""
         path = directory / SOCKET_FILE
         try:
             connect_unix(path, _NETWORK_TIMEOUT_S).close()
@@ -55,7 +51,6 @@ class NodeAcls:
         return cls(f"unix:{path}", update_timeout_ms, names_caller=False)
 
     def list_acls(self, filters: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
-        """As EditableAcls. Raises SidecarError."""
         # A single request reads a single state.
         sent = AclBindingFilter(filters[0]) if len(filters) == 1 else AclBindingFilter()
         return self._ask(lambda: calls.listing(sent).then(_listed))
@@ -64,25 +59,20 @@ class NodeAcls:
         """As EditableAcls.
 
         Raises:
-            Failure: a text is not Unicode.
             SidecarRefusedError: the node's ACLs deny the request.
             SidecarOutcomeUnknownError: the connection broke, or no answer came.
-            SidecarError: the node is unreachable, not ready or does not accept the request. Nothing was
-                written.
+            SidecarError: nothing was written.
         """
         return self._ask(lambda: calls.creation(bindings).then(_created))
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> tuple[int, list[AclDeleteResult]]:
-        """As EditableAcls. Raises as ``create``."""
         return self._ask(lambda: calls.deletion(filters).then(_deleted))
 
     def image(self) -> AclsImage:
-        """The ACLs. Raises SidecarError."""
         end_offset, table = self.list_acls(())
         return restore_image([table], provenance=Provenance(end_offset, -1, 0))
 
     def load(self) -> AclSet:
-        """As AclSource. Raises SidecarError."""
         node = node_state(self._url)
         image = self.image()
         origin = PlanOrigin(self._url, node.cluster_id or "", node.topic_id, image.provenance.end_offset)

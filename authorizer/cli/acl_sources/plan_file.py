@@ -31,12 +31,7 @@ def is_plan(path: Path) -> bool:
 
 
 def read_plan(path: Path) -> AclPlan:
-    """Read a plan.
-
-    Raises:
-        OSError: it cannot be read.
-        PlanUnreadableError: it is not a plan, or it was modified.
-    """
+    """Read a plan."""
     from authorizer.analysis.plans.plan import AclPlan
 
     text = path.read_bytes()

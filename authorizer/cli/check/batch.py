@@ -257,11 +257,7 @@ _RECORDS_PER_READ: Final = 10_000
 
 
 class RecordsLog(LogDefaults):
-    """Implements MetadataLog over lines in memory, without the control records of a dump.
-
-    Raises:
-        DecodeError: a line is not a record.
-    """
+    """Implements MetadataLog over lines in memory, without the control records of a dump."""
 
     def __init__(self, lines: Iterable[bytes], source: str) -> None:
         self._source = source

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from authorizer.cli.failure import WriteAttempt
     from records.entries import AclContent, AclRecord
     from records.ids import Uuid
-    from records.log.base import MetadataLog
-    from records.log.directory.log import Mode
+    from records.log.base import MetadataLog, Mode
 
 #: Records in one batch: what one operation of Kafka's takes (H26).
 BATCH: Final = 10_000
@@ -104,11 +103,7 @@ def _is_deny(record: AccessControlEntryRecord) -> bool:
 def open_target(
     url: str, client: Mapping[str, str], mode: Mode, cluster_id: str | None, *, create: bool
 ) -> Iterator[MetadataLog | None]:
-    """Open the log to write; gives None if it is only read and ``create`` would create it.
-
-    Raises:
-        LogError: there is no such log, or it cannot be opened.
-    """
+    """Open the log to write; gives None if it is only read and ``create`` would create it."""
     with ExitStack() as opening:
         opening.enter_context(Waiting(f"opening {shown(url)}"))
         log: MetadataLog | None = None
@@ -137,12 +132,7 @@ def write_copy(
     log: MetadataLog, add: list[AccessControlEntryRecord], remove: list[AccessControlEntryRecord],
     attempt: WriteAttempt,
 ) -> int | None:  # fmt: skip
-    """Write in atomic batches; returns the log's end offset, None if there is nothing to write.
-
-    Raises:
-        LogError, ApiError, EncodeError: a write failed; earlier batches remain.
-        Failure: a cluster refuses one of the ACLs; nothing was written.
-    """
+    """Write in atomic batches; returns the log's end offset, None if there is nothing to write."""
     total = len(add) + len(remove)
     with Progress("ACLs written") as progress:
         if log.is_cluster_metadata_log:

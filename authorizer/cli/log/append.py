@@ -23,7 +23,7 @@ from records.log.open import POLLED, QUORUM, TOPIC, kind_of
 from records.transactions import MisplacedMarkerError, Transaction
 
 if TYPE_CHECKING:
-    from records.log.directory.log import Mode
+    from records.log.base import Mode
 
 #: Records in one batch if lines have no "batch" key: some 100 kB.
 _BATCH_SIZE: Final = 1000

@@ -117,12 +117,6 @@ def compare(
     """Compare a log with what ``other`` names: a node, a log, LOG@OFFSET, a snapshot store or a checkpoint.
 
     ``at_offset``: compare the states after this record; None for the last offset that both have.
-
-    Raises:
-        click.UsageError: ``at_offset`` with a node or what names an offset; ``other`` is none of these.
-        OffsetUnavailableError: the state at ``at_offset`` is unknown.
-        SnapshotMissingError: the store has no snapshot to compare with, or no other one to start from.
-        Failure: the node cannot be reached, or its state cannot be compared.
     """
     if is_node(other):
         if at_offset is not None:

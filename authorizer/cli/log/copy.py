@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from authorizer.cli.log.acl_copy import AclCopy
     from records.entries import AccessControlEntryRecord
-    from records.log.directory.log import Mode
+    from records.log.base import Mode
 
 OnlyInTarget = Literal["keep", "remove"]
 

@@ -145,12 +145,7 @@ class _Scan:
 
     @classmethod
     def of(cls, log: MetadataLog, progress: Progress) -> _Scan:
-        """Read the log; start again if it is trimmed, truncated or replaced meanwhile.
-
-        Raises:
-            DecodeError, LogCorruptError: at the first damage.
-            LogChangedError: the log changed during each attempt.
-        """
+        """Read the log; start again if it is trimmed, truncated or replaced meanwhile."""
         for _ in range(_SCANS_MAX):
             with suppress(OffsetOutOfRangeError):
                 identity, scan = log.identity, cls._once(log, progress)

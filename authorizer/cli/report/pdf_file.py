@@ -84,7 +84,6 @@ class _Chromium:
                 return b"".join(parts)
 
     def close(self) -> None:
-        """End the browser and its processes."""
         self._call("Browser.close")
         while self._from_browser.read1():  # type: ignore[attr-defined]  # as below
             pass

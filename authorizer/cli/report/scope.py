@@ -34,7 +34,6 @@ class Scope(NamedTuple):
 
     @property
     def is_unrestricted(self) -> bool:
-        """Whether the report has no restriction."""
         return not self.principals and self.names is None
 
     @property
@@ -47,7 +46,6 @@ class Scope(NamedTuple):
         return _ALL_NAMES if self.names is None else self.names[1]
 
     def table(self, table: AclTable) -> AclTable:
-        """The ACLs that concern the scope."""
         if self.is_unrestricted:
             return table
         return related_to(table, {each: [self.top] for each in self.types}, self.principals or None)
@@ -58,7 +56,6 @@ class Scope(NamedTuple):
         return key == self.top or (not is_name and key[0].startswith(text))
 
     def has_acl(self, acl: AccessControlEntryRecord) -> bool:
-        """Whether an ACL concerns the scope."""
         if self.principals and acl.principal not in (*self.principals, WILDCARD_PRINCIPAL):
             return False
         resource_type = ResourceType.from_code(acl.resource_type)
@@ -69,7 +66,6 @@ class Scope(NamedTuple):
         return key is not None and self._overlaps(*key)
 
     def has_some(self, request_class: RequestClass) -> bool:
-        """Whether a class of requests concerns the scope."""
         principal = request_class.principals.principal
         if principal is not None and self.principals and principal not in self.principals:
             return False
@@ -81,7 +77,6 @@ class Scope(NamedTuple):
         return self.has((text, is_name)) or (not is_name and self.top[0].startswith(text))
 
     def words(self) -> list[str]:
-        """The restrictions as text."""
         found = list(self.principals)
         if self.names is not None:
             resource_type, (text, is_name) = self.names

@@ -51,10 +51,6 @@ def read_log(
     """The state of a log at ``at`` or at its end, compared with the one at ``since``.
 
     ``with_history``: also the states before it, as many as the console's page knows.
-
-    Raises:
-        Failure: there is no state at that time, or ``since`` is not before it.
-        LogError, DecodeError, ReplayError: the log cannot be read up to that offset.
     """
     with workspace.log() as log:
         last, first = _offset(log, at), _offset(log, since)

@@ -119,11 +119,7 @@ _CHUNK_LINES: Final = 16_384
 
 
 def read_requests(paths: Iterable[str], window: Window) -> Traffic:
-    """Read the requests of a window; stdin for ``-``. Notes each file that has no allowed request.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """Read the requests of a window; stdin for ``-``. Notes each file that has no allowed request."""
     traffic = Traffic()
     with Progress("lines") as progress:
         for path in paths:

@@ -158,13 +158,11 @@ class Report(NamedTuple):
         print_fact("", f"{len(retained):,} to keep{reasons}: {self._minimality()}", _LABEL_WIDTH)
 
     def write_changes(self, path: Path) -> None:
-        """Write the changes for ``aclog plan``."""
         with output_file(path) as file:
             for line in self.changes():
                 file.write(json_line(line))
 
     def write_requests(self, path: Path) -> None:
-        """Write the distinct requests as decision events."""
         with output_file(path) as file:
             file.writelines(self.traffic.event_lines())
 

@@ -36,11 +36,7 @@ def serve_in_background(config: Config, output_file: Path) -> None:
     """Fork a process that serves; this returns in that process only.
 
     The process has its own session, so that no terminal ends it, and appends its output to ``output_file``.
-
-    Raises:
-        Exit: in the command's process: the node is ready, or has ended with this code.
-        Failure: it is not ready in time.
-        UsageError: no listener can be asked whether it is ready.
+    In the command's process Exit or an error is raised.
     """
     if all(each.security_protocol is SecurityProtocol.SSL for each in config.served_listeners()):
         raise click.UsageError(

@@ -47,12 +47,7 @@ _CONSOLE_OOM_SCORE: Final = "1000"
 
 
 def serve_workers(config: Config) -> NoReturn:
-    """Until a signal, which is raised.
-
-    Raises:
-        Failure: a worker could not start.
-        ConfigError: a listener's address cannot be had, or a package for a setting of the console is missing.
-    """
+    """Until a signal, which is raised."""
     for each in (config, *map(config.of_cluster, config.clusters)):
         _require_parquet(each)
     with Supervisor(config, _work, _explained) as supervisor:

@@ -65,7 +65,6 @@ class Report(NamedTuple):
         }
 
     def print(self) -> None:
-        """Print the same as text."""
         for label, each in zip(self.labels, self.sets, strict=True):
             print_fact(label, f"{shown(each.name)}, {len(each.image):,} ACLs", LABEL_WIDTH)
         removed, added = _sorted(self.changed.removed), _sorted(self.changed.added)

@@ -88,11 +88,7 @@ def unfinished_word(line: str) -> str:
 
 
 def parse_path(text: str, here: Sequence[str] = ()) -> list[Component]:
-    """The components of a typed path, from the root on.
-
-    Raises:
-        BadPathError: a group of alternatives has no end or is in another group.
-    """
+    """The components of a typed path, from the root on. Raises BadPathError."""
     components = [] if text.startswith("/") else [Component(name, None) for name in here]
     for typed in _COMPONENT.findall(text):
         if typed == "..":

@@ -212,18 +212,7 @@ def _write(image: AclsImage, export_format: str, output: Path, *, raw_cells: boo
 def write_bootstrap_and_print(
     image: AclsImage, output: Path, metadata_version: int | None, *, as_json: bool
 ) -> None:
-    """Add the ACLs to a formatted directory, or write a separate file; print the next step.
-
-    Args:
-        image: the ACLs, and the features unless ``metadata_version`` is given.
-        output: a formatted log directory, another directory, or a file; ``-`` for the current directory.
-        metadata_version: level, for a separate file.
-        as_json: print JSON.
-
-    Raises:
-        click.UsageError: ``metadata_version`` for a formatted directory, which has one.
-        EncodeError, SnapshotError: as snapshot.files.kraft_bootstrap.
-    """
+    """Add the ACLs to a formatted directory, or write a separate file; print the next step."""
     from snapshot.digest import digest_to_string
     from snapshot.files.kraft_bootstrap import add_to_formatted, is_formatted, write_bootstrap
     from snapshot.files.kraft_checkpoint import BOOTSTRAP_NAME

@@ -133,7 +133,6 @@ class _Query(SparkFlags):
                 spark.stop()
 
     def _print(self, found: Answer, text_of: Callable[[Mapping[str, Any]], str]) -> int:
-        """Print the rows; returns their number."""
         note(*found.notes)
         # Partition by partition, because a history may not fit in memory.
         rows = (row.asDict(recursive=True) for row in self._filtered(found.rows).toLocalIterator())

@@ -260,10 +260,6 @@ def spark_session_of(
 
     ``locations`` are those that Spark itself reads or writes; on S3 it needs more jars for them.
     A new session ends with the block. Errors of Spark in the block become SparkJobError.
-
-    Raises:
-        Failure: the archive does not fit this interpreter.
-        SparkArchiveError: it cannot be read.
     """
     from snapshot.jobs.running.failure import as_job_failure
     from snapshot.jobs.session.spark_session import has_session, spark_session

@@ -36,7 +36,6 @@ class JobOutput:
         self._deferred = 0
 
     def show(self, report: BatchReport) -> None:
-        """Print a stored batch."""
         self._batches += 1
         self._elapsed_ms += report.elapsed_ms
         if report.deferred and not self._deferred and not self._as_json:
@@ -129,7 +128,6 @@ def log_json(log: LogReport) -> dict[str, Any]:
 
 
 def _joined(before: LogReport, after: LogReport) -> LogReport:
-    """The effect of adjacent batches."""
     counts = msgspec.structs.replace(before.counts)
     counts.add(after.counts)
     return replace(

@@ -74,13 +74,7 @@ def require_distinct(outputs: Iterable[tuple[str, str]]) -> None:
 
 
 def require_history(directory: str, cluster_id: str | None) -> None:
-    """Raise an error if there is no history that can be queried; before Java is looked for.
-
-    Raises:
-        Failure: see require_history_directory.
-        HistoryMissingError: see find_history.
-        SnapshotError: the directory cannot be read or is damaged.
-    """
+    """Raise an error if there is no history that can be queried; before Java is looked for."""
     require_history_directory(directory)
     from snapshot.jobs.changes.coverage import find_history
 

@@ -226,7 +226,6 @@ class Sets:
 
     @classmethod
     def of_one(cls, sources: tuple[str, ...]) -> Sets:
-        """The set of --acls, --log or --sidecar."""
         from authorizer.cli.acl_sources.named_acls import NamedAcls
 
         if len(sources) > 1:
@@ -237,7 +236,6 @@ class Sets:
 
     @classmethod
     def of_fleet(cls, sources: tuple[str, ...]) -> Sets:
-        """The set of each cluster that --acls names."""
         from snapshot.store.snapshot_store import SnapshotStore
 
         by_cluster: dict[str, str] = {}

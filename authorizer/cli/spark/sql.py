@@ -72,7 +72,6 @@ def sql_command(*, statement: str, history: str, release: str | None, as_json: b
 
 
 def _text(value: Any) -> str:
-    """Text of a value in a cell."""
     match value:
         case None:
             return UNKNOWN

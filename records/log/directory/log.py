@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from records.errors import (
@@ -45,12 +45,9 @@ if TYPE_CHECKING:
 
     from records.batch import RecordBatch
     from records.entries import MetadataRecord
-    from records.log.base import BatchPosition, CheckpointId, LogIdentity, TrailingBytes
+    from records.log.base import BatchPosition, CheckpointId, LogIdentity, Mode, TrailingBytes
     from records.log.directory.committed import CommittedEnd
     from records.log_batch import LogBatch
-
-#: ``create`` makes the log if it is not there, and is ``write`` otherwise.
-Mode = Literal["read", "write", "create"]
 
 SCHEME: Final = "file:"
 
@@ -147,7 +144,6 @@ class DirectoryLog(LogDefaults):
 
     @property
     def directory(self) -> Path:
-        """Absolute."""
         return self._directory
 
     @property
@@ -156,17 +152,14 @@ class DirectoryLog(LogDefaults):
 
     @property
     def is_cluster_metadata_log(self) -> bool:
-        """As MetadataLog: the directory of a broker or controller, or a copy of it."""
         return not self._is_recorded
 
     @property
     def is_read_only(self) -> bool:
-        """As MetadataLog: true unless it is aclog-managed."""
         return not self._is_recorded
 
     @property
     def uncommitted_from(self) -> int | None:
-        """As MetadataLog: an aclog-managed log records it, and a broker's cluster may be asked."""
         return None if self._is_recorded or self._cluster_end else self._segments.certain_end
 
     def use_committed_end(self, cluster_end: CommittedEnd) -> None:
@@ -174,7 +167,6 @@ class DirectoryLog(LogDefaults):
         self._cluster_end = cluster_end
 
     def connect(self) -> None:
-        """As MetadataLog, if a cluster is asked."""
         if self._cluster_end is not None:
             self.high_watermark()
 
@@ -198,7 +190,6 @@ class DirectoryLog(LogDefaults):
         return None
 
     def checkpoints(self) -> list[CheckpointId]:
-        """Kafka's current snapshots in the directory, oldest first."""
         return self._on_files(lambda: list(self._segments.refresh().checkpoints))
 
     def start_offset(self) -> int:
@@ -225,11 +216,9 @@ class DirectoryLog(LogDefaults):
         return self._on_files(lambda: self._read(offset, max_bytes, self._reader.read))
 
     def read_raw(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[RecordBatch]:
-        """As ``read``, but the records of each batch are still encoded, and not checked."""
         return self._on_files(lambda: self._read(offset, max_bytes, self._reader.read_raw))
 
     def position_hint(self, offset: int) -> BatchPosition:
-        """Position of a batch at or below ``offset``, for ``use_position_hint`` of another reader."""
         return self._on_files(lambda: self._hint_for(offset))
 
     def use_position_hint(self, position: BatchPosition) -> None:
@@ -240,7 +229,6 @@ class DirectoryLog(LogDefaults):
         self._on_files(lambda: self._remember(position))
 
     def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
-        """As MetadataLog.is_history, by the epochs of the batches there. Raises as ``read``."""
         return has_epoch_at(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:

@@ -29,12 +29,7 @@ class QuietFiles:
         self._checked_s: float | None = None
 
     def are_quiet(self, offset: int, paths: Sequence[Path]) -> bool:
-        """Whether no complete check is needed. Raises OSError.
-
-        Args:
-            offset: that the check is about.
-            paths: the directory, and the files that change without it.
-        """
+        """Whether no complete check is needed. Raises OSError."""
         stats = [path.stat() for path in paths]
         stamp = (offset, *((each.st_ino, each.st_size, each.st_mtime_ns) for each in stats))
         now_s = self._now_s = self._monotonic_s()

@@ -71,7 +71,6 @@ class SegmentReader:
         return self._read(offset, end_offset, max_bytes, to_log_batches)
 
     def read_raw(self, offset: int, end_offset: int, max_bytes: int) -> list[RecordBatch]:
-        """As ``read``, but the records of each batch are still encoded."""
         return self._read(offset, end_offset, max_bytes, _undecoded)
 
     def _read(self, offset: int, end_offset: int, max_bytes: int, decode: _Decode[_T]) -> list[_T]:
@@ -121,7 +120,6 @@ class SegmentReader:
         return _Cursor(segment, start, next_offset)
 
     def _next_segment(self, cursor: _Cursor) -> bool:
-        """Move to the start of the next segment, if there is one."""
         following = self._segments.after(cursor.segment.base_offset)
         if following is None:
             return False

@@ -124,7 +124,6 @@ class Segments:
             segment.forget()
 
     def close(self) -> None:
-        """Close all files. Idempotent."""
         for segment in self._segments:
             segment.close()
 
@@ -261,11 +260,9 @@ class Segment:
         return self._index_offsets[max(at, 0)], self._index_positions[max(at, 0)]
 
     def last_known(self) -> tuple[int, int]:
-        """Base offset and position of the last indexed batch."""
         return self._index_offsets[-1], self._index_positions[-1]
 
     def forget(self) -> None:
-        """Clear the index."""
         del self._index_offsets[1:], self._index_positions[1:]
 
     def close(self) -> None:

@@ -78,11 +78,7 @@ class Writer:
         segment_bytes: int,
         clock_ms: Callable[[], int],
     ) -> Self:
-        """Lock the log, create it if it does not exist and ``create`` is set, and recover its tail.
-
-        Raises:
-            LogNotFoundError, LogReadOnlyError, LogLockedError, LogCorruptError, LogStorageError, LogError.
-        """
+        """Lock the log, create it if it does not exist and ``create`` is set, and recover its tail."""
         with storage_errors(directory), ExitStack() as opened:
             prepare_directory(directory, create=create)
             lock = WriterLock(directory)
@@ -94,7 +90,6 @@ class Writer:
 
     @property
     def end_offset(self) -> int:
-        """One past the last committed offset."""
         return self._appender.end_offset
 
     def append(

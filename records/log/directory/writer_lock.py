@@ -71,7 +71,6 @@ class WriterLock:
         )
 
     def _is_shared(self) -> bool:
-        """Whether no writer holds the lock now."""
         is_shared = self._try(fcntl.LOCK_SH)
         if is_shared:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)

@@ -6,7 +6,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from records.errors import (
     LogError,
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from records.entries import MetadataRecord
-    from records.log.base import LogIdentity
+    from records.log.base import LogIdentity, Mode
     from records.log.protocol.response_values import ClusterLevels, DescribedAcls
     from records.log_batch import LogBatch
-
-Mode = Literal["read", "write", "create"]
 
 #: Time of the request by the wall clock (ms) and the monotonic clock (s); the ACLs; and the levels of
 #: metadata.version, if they were requested, too.
@@ -118,12 +116,10 @@ class PolledLog(LogDefaults):
 
     @property
     def is_cluster_metadata_log(self) -> bool:
-        """True: only the cluster changes the ACLs."""
         return True
 
     @property
     def is_read_only(self) -> bool:
-        """Always true."""
         return True
 
     def freshness(self) -> Freshness:
@@ -182,7 +178,6 @@ class PolledLog(LogDefaults):
         return False
 
     def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
-        """Always raises LogReadOnlyError."""
         raise self._read_only()
 
     def close(self) -> None:
@@ -295,7 +290,6 @@ class PolledLog(LogDefaults):
         self._due_s = time.monotonic() + min(self._settings.refresh_s, pause_s)
 
     def _load_age(self, store: PollStore) -> None:
-        """Read the time of the last stored poll."""
         at_ms = store.last_poll_ms()
         self._answered = None if at_ms is None else (max(0, now_ms() - at_ms), time.monotonic())
 

@@ -98,7 +98,6 @@ class PollStore:
 
     @property
     def brokers(self) -> Mapping[int, SupportedLevels]:
-        """Levels that the brokers' binaries support, by broker id."""
         return self._metadata.brokers
 
     def save(self, answer: DescribedAcls, levels: ClusterLevels | None, requested_ms: int) -> None:
@@ -121,11 +120,7 @@ class PollStore:
         self._write_poll_time(requested_ms)
 
     def last_poll_ms(self) -> int | None:
-        """Time of the last answered request, by the wall clock; None: never.
-
-        Raises:
-            LogStorageError: the file cannot be read.
-        """
+        """Time of the last answered request, by the wall clock; None: never."""
         path = self._directory / LAST_POLL_FILE
         with storage_errors(path):
             try:
@@ -135,7 +130,6 @@ class PollStore:
         return int(text) or None if text.isascii() and text.isdigit() else None
 
     def close(self) -> None:
-        """Idempotent."""
         self.log.close()
 
     def _write_poll_time(self, at_ms: int) -> None:

@@ -30,12 +30,12 @@ from kio.serial import entity_writer
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
 from records.ids import METADATA_TOPIC_ID
-from records.log.protocol.response_values import SnapshotId
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from records.entries import AclContent
+    from records.log.base import CheckpointId
     from records.log.cluster_writer import AclFilterContent
 
 CLIENT_ID: Final = "aclog"
@@ -120,26 +120,17 @@ def describe_quorum() -> quorum_request.DescribeQuorumRequest:
 
 def fetch(parameters: FetchParameters, version: int) -> Any:
     """Fetch of version 17 or 18."""
-    if version >= FETCH_COMMIT_NOTICE_VERSION:
-        known = -1 if parameters.high_watermark is None else parameters.high_watermark
-        partition: Any = fetch_request_18.FetchPartition(
-            partition=i32(0),
-            current_leader_epoch=i32(parameters.leader_epoch),
-            fetch_offset=i64(parameters.offset),
-            last_fetched_epoch=i32(parameters.last_epoch),
-            partition_max_bytes=i32(parameters.bytes_max),
-            high_watermark=i64(known),
-        )
-        schema: Any = fetch_request_18
-    else:
-        partition = fetch_request_17.FetchPartition(
-            partition=i32(0),
-            current_leader_epoch=i32(parameters.leader_epoch),
-            fetch_offset=i64(parameters.offset),
-            last_fetched_epoch=i32(parameters.last_epoch),
-            partition_max_bytes=i32(parameters.bytes_max),
-        )
-        schema = fetch_request_17
+    reports_commits = version >= FETCH_COMMIT_NOTICE_VERSION
+    schema: Any = fetch_request_18 if reports_commits else fetch_request_17
+    known = -1 if parameters.high_watermark is None else parameters.high_watermark
+    partition = schema.FetchPartition(
+        partition=i32(0),
+        current_leader_epoch=i32(parameters.leader_epoch),
+        fetch_offset=i64(parameters.offset),
+        last_fetched_epoch=i32(parameters.last_epoch),
+        partition_max_bytes=i32(parameters.bytes_max),
+        **({"high_watermark": i64(known)} if reports_commits else {}),
+    )
     return schema.FetchRequest(
         cluster_id=parameters.cluster_id,
         max_wait=i32Timedelta.parse(dt.timedelta(milliseconds=parameters.wait_ms)),
@@ -150,7 +141,7 @@ def fetch(parameters: FetchParameters, version: int) -> Any:
     )
 
 
-def fetch_snapshot(cluster_id: str | None, leader_epoch: int, snapshot: SnapshotId, position: int) -> Any:
+def fetch_snapshot(cluster_id: str | None, leader_epoch: int, snapshot: CheckpointId, position: int) -> Any:
     """Part of a snapshot, from ``position`` on."""
     partition = snapshot_request.PartitionSnapshot(
         partition=i32(0),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from records.entries import AclContent, SupportedLevels
+from records.log.base import CheckpointId
 from records.log.bootstrap_servers import Address
 
 NO_ERROR: Final = "none"
@@ -62,14 +63,6 @@ class Leader:
     address: Address | None = None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SnapshotId:
-    """All below ``end_offset``, the last of it written in ``epoch``."""
-
-    end_offset: int
-    epoch: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchResponse:
     """Response to Fetch.
@@ -87,7 +80,7 @@ class FetchResponse:
     leader: Leader
     high_watermark: int | None = None
     diverges_at: int | None = None
-    snapshot: SnapshotId | None = None
+    snapshot: CheckpointId | None = None
     records: bytes = b""
 
 

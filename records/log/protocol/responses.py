@@ -27,6 +27,7 @@ from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from records.entries import METADATA_VERSION_FEATURE, AclContent, SupportedLevels
 from records.errors import DecodeError
 from records.flexible import MessageReader
+from records.log.base import CheckpointId
 from records.log.bootstrap_servers import Address
 from records.log.cluster_writer import Refusal, Removal
 from records.log.protocol.entity_reader import entity_reader, error_code
@@ -35,7 +36,6 @@ from records.log.protocol.response_values import (
     DescribedAcls,
     FetchResponse,
     Leader,
-    SnapshotId,
     SnapshotPart,
 )
 
@@ -230,7 +230,7 @@ def _fetched(found: KafkaFetchResponse) -> FetchResponse:
         leader=_leader(partition.current_leader, found.node_endpoints),
         high_watermark=None if partition.high_watermark < 0 else partition.high_watermark,
         diverges_at=None if diverging.epoch < 0 or diverging.end_offset < 0 else diverging.end_offset,
-        snapshot=SnapshotId(snapshot.end_offset, snapshot.epoch) if has_snapshot else None,
+        snapshot=CheckpointId(snapshot.end_offset, snapshot.epoch) if has_snapshot else None,
         records=partition.records or b"",
     )
 

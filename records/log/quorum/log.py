@@ -5,25 +5,25 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, Self
+from typing import Final, Self
 
 from records.batch import RecordBatch
 from records.columns.batches import to_log_batches
 from records.entries import MetadataRecord
 from records.errors import DecodeError, LogError, LogUnreachableError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID, Uuid
-from records.log.base import READ_BYTES_MAX, BatchPosition, CheckpointId, LogIdentity
+from records.log.base import READ_BYTES_MAX, BatchPosition, CheckpointId, LogIdentity, Mode
+from records.log.bootstrap_servers import Address, parse_bootstrap_servers
 from records.log.defaults import LogDefaults, has_epoch_at
 from records.log.protocol.cluster_errors import ClusterErrors
-from records.log.protocol.response_values import SnapshotId
 from records.log.protocol.settings import ProtocolSettings, protocol_settings
 from records.log.quorum.replica import Replica
 from records.log.quorum.session import LEADER_TIMEOUT_S, Session
-from records.log.quorum.url import QuorumUrl, parse_quorum_url
 from records.log.quorum.writer import QuorumWriter
 from records.log_batch import LogBatch
 
-Mode = Literal["read", "write", "create"]
+_SCHEME: Final = "kraft://"
+_FORM: Final = "kraft://HOST:PORT[,HOST:PORT...], of the controllers' listener"
 
 #: How long the leader's last report is used without a new request.
 _FRESH_S: Final = 0.2
@@ -40,16 +40,18 @@ SNAPSHOT_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
 class QuorumLog(LogDefaults):
     """A log in a quorum; created by ``open``. One thread reads; the other methods are thread-safe."""
 
-    def __init__(self, where: QuorumUrl, settings: ProtocolSettings, *, writes: bool = False) -> None:
-        """Send nothing yet: see ``connect``."""
-        self._where = where
-        self._errors = ClusterErrors(where.text, settings)
+    def __init__(
+        self, url: str, controllers: Sequence[Address], settings: ProtocolSettings, *, writes: bool
+    ) -> None:
+        """Send nothing yet: see ``connect``. Responses name controllers besides the given ones."""
+        self._url = url
+        self._errors = ClusterErrors(url, settings)
         self._closing = threading.Event()
-        self._session = Session(where.controllers, settings, self._errors, self._closing)
+        self._session = Session(controllers, settings, self._errors, self._closing)
         self._writer: QuorumWriter | None = None
         if writes:
             # A separate connection: the reader's waits for new records.
-            session = Session(where.controllers, settings, self._errors, self._closing)
+            session = Session(controllers, settings, self._errors, self._closing)
             self._writer = QuorumWriter(session, self._errors, self._closing)
         self._replica = Replica()
         self._last_answer_s: float | None = None
@@ -79,14 +81,12 @@ class QuorumLog(LogDefaults):
             LogRefusedError: authentication failed, or a right is missing, which the text names.
             LogError: an invalid URL or setting, or no controller's listener.
         """
-        where, settings = parse_quorum_url(url), protocol_settings(client or {})
-        log = cls(where, settings, writes=mode != "read")
+        log = cls(url, _controllers(url), protocol_settings(client or {}), writes=mode != "read")
         return log if lazily else log.connect_or_close()
 
     @property
     def url(self) -> str:
-        """As given."""
-        return self._where.text
+        return self._url
 
     @property
     def identity(self) -> LogIdentity:
@@ -97,7 +97,6 @@ class QuorumLog(LogDefaults):
 
     @property
     def is_shared(self) -> bool:
-        """True: the cluster writes it."""
         return True
 
     @property
@@ -106,7 +105,6 @@ class QuorumLog(LogDefaults):
 
     @property
     def cluster_writer(self) -> QuorumWriter | None:
-        """None if the log was opened to read."""
         return self._writer
 
     def connect(self) -> None:
@@ -145,7 +143,6 @@ class QuorumLog(LogDefaults):
         return self._replica.high_watermark if self._writer is None else self._writer.end_offset()
 
     def current_topic_id(self) -> Uuid:
-        """The same for every quorum."""
         return METADATA_TOPIC_ID
 
     def checkpoints(self) -> Sequence[CheckpointId]:
@@ -153,15 +150,14 @@ class QuorumLog(LogDefaults):
         with self._lock:
             self._refresh()
             snapshot = self._replica.snapshot
-            return () if snapshot is None else (CheckpointId(snapshot.end_offset, snapshot.epoch),)
+            return () if snapshot is None else (snapshot,)
 
     def checkpoint_bytes(self, checkpoint: CheckpointId) -> bytes:
         """The complete snapshot, fetched in parts; never on disk: it holds secrets. Raises as ``open``."""
-        snapshot = SnapshotId(checkpoint.end_offset, checkpoint.epoch)
         data = bytearray()
         with self._lock:
             while True:
-                part = self._session.snapshot_part(snapshot, len(data))
+                part = self._session.snapshot_part(checkpoint, len(data))
                 size_bytes = part.size_bytes
                 left_bytes = size_bytes - len(data)
                 if part.position != len(data) or not 0 < len(part.data) <= left_bytes:
@@ -183,7 +179,6 @@ class QuorumLog(LogDefaults):
         return self._decoded(self.read_raw(offset, max_bytes=max_bytes))
 
     def read_raw(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[RecordBatch]:
-        """As BatchLog.read_raw. Raises as ``read``."""
         with self._lock:
             replica = self._replica
             replica.seek(offset)
@@ -201,7 +196,6 @@ class QuorumLog(LogDefaults):
         """No effect: the leader finds offsets itself."""
 
     def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
-        """As MetadataLog.is_history, by the epochs of the batches there. Raises as ``read``."""
         return has_epoch_at(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
@@ -232,7 +226,6 @@ class QuorumLog(LogDefaults):
             return True
 
     def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
-        """Always raises LogReadOnlyError: use ``cluster_writer``."""
         raise self._errors.read_only()
 
     def close(self) -> None:
@@ -293,6 +286,16 @@ class QuorumLog(LogDefaults):
         if error is not None and not decoded:
             raise error.located(source=self.url) from error
         return decoded
+
+
+def _controllers(url: str) -> tuple[Address, ...]:
+    """The controllers of a URL. Raises LogError: the text has what is wrong, and the form of a valid URL."""
+    if url[: len(_SCHEME)].lower() != _SCHEME:
+        raise LogError(f"`{url}` is not a quorum: write {_FORM}")
+    servers, _, rest = url[len(_SCHEME) :].partition("/")
+    if rest:
+        raise LogError(f"`{url}`: a cluster has one metadata log, without a name; write {_FORM}")
+    return parse_bootstrap_servers(url, servers, _FORM)
 
 
 def _is_fresh(at_s: float | None) -> bool:

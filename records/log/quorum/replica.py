@@ -17,7 +17,8 @@ from records.errors import DecodeError, OffsetOutOfRangeError, TruncatedRecordEr
 
 if TYPE_CHECKING:
     from records.batch import RecordBatch
-    from records.log.protocol.response_values import FetchResponse, SnapshotId
+    from records.log.base import CheckpointId
+    from records.log.protocol.response_values import FetchResponse
 
 #: Limit of the buffer: above it, batches must be read, or committed, before more are fetched.
 BUFFER_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -37,7 +38,7 @@ class Replica:
     def __init__(self) -> None:
         self.position = 0
         self.high_watermark: int | None = None
-        self.snapshot: SnapshotId | None = None
+        self.snapshot: CheckpointId | None = None
         self._epoch: int | None = None
         self._batches: deque[RecordBatch] = deque()
         self._buffered_bytes = 0

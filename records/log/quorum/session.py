@@ -20,7 +20,6 @@ from records.log.protocol.response_values import (
     NOT_ALLOWED,
     FetchResponse,
     LeaderResponse,
-    SnapshotId,
     SnapshotPart,
 )
 from records.log.quorum.leadership import Leadership
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
 
+    from records.log.base import CheckpointId
     from records.log.bootstrap_servers import Address
     from records.log.protocol.cluster_errors import ClusterErrors
     from records.log.protocol.responses import ResponseDecoder
@@ -148,7 +148,7 @@ class Session:
 
         return self._send_to_leader(ask)
 
-    def snapshot_part(self, snapshot: SnapshotId, position: int) -> SnapshotPart:
+    def snapshot_part(self, snapshot: CheckpointId, position: int) -> SnapshotPart:
         """The next bytes of a snapshot from ``position`` on, at least one. Raises as ``fetch``."""
 
         def ask(connection: Connection, epoch: int) -> SnapshotPart:
