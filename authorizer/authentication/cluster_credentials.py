@@ -23,7 +23,7 @@ from authorizer.api.errors import ConfigError
 from authorizer.authentication.rejection import Reason, RejectionError
 from authorizer.authentication.scram import ScramCredential, credential_id
 from authorizer.configuration.keys.names import ADMIN_CREDENTIALS_FILE, ADMIN_SCRAM_CREDENTIALS
-from records.batch import CONTROL, decode_batch
+from records.batch import CONTROL, RecordBatch, decode_batch
 from records.codecs.kraft import FRAME_VERSION, RECORD_VERSION, decode_frame
 from records.content import record_values
 from records.entries import (
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from authorizer.configuration.load import Config
-    from records.batch import RecordBatch
     from records.log.base import BatchLog, LogIdentity
 
 log = structlog.get_logger(__name__)

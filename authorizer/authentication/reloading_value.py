@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from pathlib import Path
+from typing import Final, Generic, TypeVar
 
 import structlog
 
 from authorizer.api.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 log = structlog.get_logger(__name__)
 

@@ -12,17 +12,14 @@ import io
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
+from pathlib import Path
+from typing import Final, NamedTuple, TextIO
 
 import structlog
+from structlog.typing import EventDict, ExcInfo, Processor
 
 from authorizer.api.audit_levels import AUDIT_LOGGER_NAME
 from authorizer.api.control_characters import ESCAPED
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from structlog.typing import EventDict, ExcInfo, Processor
 
 #: Keys whose text has several lines, made by this program.
 _OF_SEVERAL_LINES: Final = ("exception", "stack")

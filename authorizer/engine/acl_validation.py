@@ -18,13 +18,12 @@ from authorizer.api.errors import (
     UnsupportedLevelError,
 )
 from authorizer.api.ip_network import read_network
-from authorizer.api.kafka_version import NETWORKS_LEVEL, NEWEST, VersionInForce
+from authorizer.api.kafka_version import NETWORKS_LEVEL, NEWEST, KafkaVersion, VersionInForce
 from records.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from authorizer.api.kafka_version import KafkaVersion
     from records.acl import AclBinding, AclBindingFilter
     from records.entries import AccessControlEntryRecord
     from snapshot.image import AclsImage

@@ -25,6 +25,7 @@ from authorizer.engine.decisions.audit import audit_line
 from authorizer.engine.decisions.authorize import to_bit_field
 from records.acl import (
     AccessControlEntryFilter,
+    AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from authorizer.api.authorizer_api import AuthorizableRequestContext, AuthorizationResult
     from authorizer.engine.decisions.decision import Decision
     from authorizer.engine.decisions.state import AuthorizerState
-    from records.acl import AclBinding
 
 _Code = TypeVar("_Code", AclOperation, AclPermissionType, PatternType, ResourceType)
 

@@ -10,14 +10,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from authorizer.api.authorizer_api import SecurityProtocol
+from authorizer.api.authorizer_api import Endpoint, SecurityProtocol
 from authorizer.api.ip_address import is_loopback
 from authorizer.configuration.listeners import is_local, is_unix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.api.authorizer_api import Endpoint
     from authorizer.configuration.load import Config
     from authorizer.configuration.tls import TlsSettings
     from records.principal import KafkaPrincipal

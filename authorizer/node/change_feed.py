@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizer.api.http.answers.acls import Acl, AclChange
-from replay.manifest import ReloadManifest
+from replay.manifest import LoaderManifest, ReloadManifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from records.columns.acl_table import AppliedAcl
-    from replay.manifest import LoaderManifest
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage
 

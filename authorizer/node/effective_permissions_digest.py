@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions, SemanticDigest
 from authorizer.analysis.permissions.related_acls import acls_by_principal, changed_principals
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.node.switch_interval import short_switch_interval
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
-    from authorizer.analysis.permissions.effective_permissions import SemanticDigest
     from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
     from authorizer.node.standard_authorizer import StandardAuthorizer
 

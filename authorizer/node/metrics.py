@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+from prometheus_client import CollectorRegistry, Metric, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -20,8 +20,6 @@ from authorizer.node.cluster_metadata_report import entries, newer_version, unre
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from prometheus_client import Metric
 
     from authorizer.engine.decisions.audit import AuditLog
     from authorizer.engine.decisions.decision import DecisionCounts

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Self
 import structlog
 
 from authorizer.api.audit_levels import AUDIT_LEVELS
-from authorizer.api.authorizer_api import AuthorizerServerInfo
+from authorizer.api.authorizer_api import AuthorizerServerInfo, Endpoint
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import LOG_MODE, LOG_URL
 from authorizer.configuration.keys.table import BY_NAME
@@ -35,11 +35,11 @@ from authorizer.node.metrics import MetricSources, NodeCollector, metrics_regist
 from authorizer.node.recent_states import RecentStates
 from authorizer.node.reconfiguration import Reconfiguration
 from authorizer.node.standard_authorizer import StandardAuthorizer
-from authorizer.node.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator
+from authorizer.node.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator, RemoteWriter
 from records.errors import LogError, LogReadOnlyError, LogStorageError, LogUnreachableError
 from records.log.open import DIRECTORY, kind_of, open_log
 from replay.backoff import Backoff
-from replay.clock import SystemClock
+from replay.clock import Clock, SystemClock
 from replay.fault_handler import LoggingFaultHandler
 from replay.loader import Loader
 from replay.snapshot_generator import SnapshotGenerator
@@ -53,10 +53,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from authorizer.analysis.plans.plan import PlanMutator
-    from authorizer.api.authorizer_api import Endpoint
-    from authorizer.node.writing.acl_mutator import RemoteWriter
     from records.log.base import Freshness, LogIdentity, MetadataLog
-    from replay.clock import Clock
     from replay.publisher import Publisher
     from replay.status import LoaderStatus
     from snapshot.metadata_image import MetadataImage

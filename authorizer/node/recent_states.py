@@ -15,12 +15,11 @@ import msgspec
 
 from authorizer.analysis.history.retained_tables import count_to_evict
 from authorizer.engine.decisions.state import AuthorizerState
-from replay.manifest import ReloadManifest
+from replay.manifest import LoaderManifest, ReloadManifest
 
 if TYPE_CHECKING:
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.node.standard_authorizer import StandardAuthorizer
-    from replay.manifest import LoaderManifest
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage
 

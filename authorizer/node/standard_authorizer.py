@@ -21,7 +21,16 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.api.authorizer_api import (
+    AclCreateResult,
+    AclDeleteResult,
+    AclMutator,
+    Action,
+    AuthorizableRequestContext,
+    AuthorizationResult,
+    AuthorizerServerInfo,
+    Endpoint,
+)
 from authorizer.api.errors import NotControllerError, OperationTimedOutError
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from authorizer.engine.decisions.audit import AuditLog
@@ -32,10 +41,10 @@ from authorizer.engine.decisions.by_resource_type import (
     check_arguments,
     probe,
 )
-from authorizer.engine.decisions.decision import DecisionCounts
+from authorizer.engine.decisions.decision import DecidedAction, Decision, DecisionCounts
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
-from authorizer.engine.explanation.explain import explain
+from authorizer.engine.explanation.explain import Explanation, explain
 from authorizer.engine.index.acl_index import AclIndex
 from replay.errors import InvariantError
 from snapshot.image import AclsImage
@@ -43,17 +52,6 @@ from snapshot.image import AclsImage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from authorizer.api.authorizer_api import (
-        AclCreateResult,
-        AclDeleteResult,
-        AclMutator,
-        Action,
-        AuthorizableRequestContext,
-        AuthorizerServerInfo,
-        Endpoint,
-    )
-    from authorizer.engine.decisions.decision import DecidedAction, Decision
-    from authorizer.engine.explanation.explain import Explanation
     from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
     from replay.manifest import LoaderManifest
     from snapshot.delta import AclsDelta

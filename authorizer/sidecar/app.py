@@ -10,7 +10,7 @@ from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.sidecar.base_app import PUBLIC_PATHS, BaseApp
 from authorizer.sidecar.http.application import InlineEndpoint
 from authorizer.sidecar.http.request_response import json_response
-from authorizer.sidecar.route_group import NodeContext
+from authorizer.sidecar.route_group import NodeContext, RouteGroupFactory
 from authorizer.sidecar.routes.acls import AclRoutes
 from authorizer.sidecar.routes.changes import ChangeRoutes
 from authorizer.sidecar.routes.config_routes import ConfigRoutes
@@ -18,7 +18,7 @@ from authorizer.sidecar.routes.confluent_acls import ConfluentAclRoutes
 from authorizer.sidecar.routes.endpoint import Endpoint, declare_endpoint, endpoints_of, operations, routes_of
 from authorizer.sidecar.routes.evaluations import EVALUATION_PATH, EVALUATIONS_PATH, Evaluations
 from authorizer.sidecar.routes.kafka_queries import KafkaQueryRoutes
-from authorizer.sidecar.routes.node_routes import NodeRoutes
+from authorizer.sidecar.routes.node_routes import NodePeers, NodeRoutes
 from authorizer.sidecar.routes.openapi import openapi_document
 from authorizer.sidecar.routes.request_state import RequestStates
 from authorizer.sidecar.routes.searches import SearchRoutes
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from authorizer.sidecar.auth.authenticator import Authenticator
     from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.http.request_metrics import RequestMetrics
-    from authorizer.sidecar.route_group import RouteGroupFactory
-    from authorizer.sidecar.routes.node_routes import NodePeers
 
 
 #: Classes of the handlers, in the order of the OpenAPI document.

@@ -17,17 +17,17 @@ import structlog
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.routing import Router
+from starlette.routing import Route, Router
 
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.api.http.answers.node import Index
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.auth.basic_credentials import bearer_of_basic
-from authorizer.sidecar.http.application import Application
+from authorizer.sidecar.http.application import Application, InlineEndpoint
 from authorizer.sidecar.http.errors import RETRY, HttpError
-from authorizer.sidecar.http.limits import is_health
-from authorizer.sidecar.http.request_metrics import OTHER
-from authorizer.sidecar.http.request_origin import find_origin
+from authorizer.sidecar.http.limits import LoadLimiter, is_health
+from authorizer.sidecar.http.request_metrics import OTHER, RequestMetrics
+from authorizer.sidecar.http.request_origin import Origin, find_origin
 from authorizer.sidecar.http.request_response import (
     CONFLUENT_PATH,
     PART_BYTES,
@@ -43,14 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from starlette.responses import Response
-    from starlette.routing import Route
     from starlette.types import Message, Receive, Scope, Send
 
     from authorizer.sidecar.auth.authenticator import Authenticator
-    from authorizer.sidecar.http.application import InlineEndpoint
-    from authorizer.sidecar.http.limits import LoadLimiter
-    from authorizer.sidecar.http.request_metrics import RequestMetrics
-    from authorizer.sidecar.http.request_origin import Origin
     from authorizer.sidecar.route_group import RouteGroup
 
 log = structlog.get_logger(__name__)

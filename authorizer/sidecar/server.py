@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Protocol, Self, cast
 import structlog
 import uvicorn
 
-from authorizer.api.authorizer_api import SecurityProtocol
+from authorizer.api.authorizer_api import Endpoint, SecurityProtocol
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.configuration.listeners import is_unix
 from authorizer.configuration.tls import tls_settings
@@ -37,7 +37,7 @@ from authorizer.sidecar.http.request_metrics import RequestMetrics, ServerMetric
 from authorizer.sidecar.http.server_thread import Served, ServerThread
 from authorizer.sidecar.http.systemd import KAFKA_SCHEME, STOPPING, notify, notify_alive, notify_listening
 from authorizer.sidecar.telemetry.telemetry import Telemetry
-from authorizer.sidecar.workers.hosted_nodes import FleetNodes, SingleNode
+from authorizer.sidecar.workers.hosted_nodes import FleetNodes, HostedNodes, SingleNode
 from authorizer.sidecar.workers.messages import Listening, LogReady
 from authorizer.sidecar.workers.worker_api import WorkerApi
 from authorizer.sidecar.workers.worker_fanout import WorkerFanout
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.registry import Collector
 
-    from authorizer.api.authorizer_api import Endpoint
     from authorizer.configuration.load import Config
     from authorizer.listeners.loop_pulse import LoopPulse
     from authorizer.node.fleet import Fleet, Member
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from authorizer.node.reconfiguration import Reconfiguration
     from authorizer.sidecar.base_app import BaseApp
     from authorizer.sidecar.route_group import RouteGroupFactory
-    from authorizer.sidecar.workers.hosted_nodes import HostedNodes
     from authorizer.sidecar.workers.worker import Worker
 
 log = structlog.get_logger(__name__)

@@ -23,14 +23,13 @@ from records.ids import uuid_from_string, uuid_to_string
 from snapshot.errors import SnapshotCorruptError
 from snapshot.metadata_image import MetadataImage, TopicsImage
 from snapshot.persistent_map import PersistentMap
-from snapshot.store.layout import metadata_name
+from snapshot.store.layout import SnapshotRef, metadata_name
 from snapshot.store.manifest import MetadataFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from records.entries import SupportedLevels
-    from snapshot.store.layout import SnapshotRef
     from snapshot.store.storage import Storage
 
 

@@ -16,16 +16,14 @@ from snapshot.columns import AclColumns, has_id
 from snapshot.errors import SnapshotCorruptError, SnapshotForeignError, SnapshotMissingError
 from snapshot.image import AclsImage
 from snapshot.metadata_image import MetadataImage
-from snapshot.store.layout import MANIFEST_NAME
-from snapshot.store.manifest import SnapshotManifest
+from snapshot.store.layout import MANIFEST_NAME, SnapshotRef
+from snapshot.store.manifest import SnapshotFile, SnapshotManifest, SnapshotPart
 from snapshot.store.metadata_file import decode_metadata
 from snapshot.store.parquet import decode_changes, decode_part
 from snapshot.store.stored import StoredSnapshot
 
 if TYPE_CHECKING:
     from records.log.base import LogIdentity
-    from snapshot.store.layout import SnapshotRef
-    from snapshot.store.manifest import SnapshotFile, SnapshotPart
     from snapshot.store.storage import Storage
 
 

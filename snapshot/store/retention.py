@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Final
 
 from snapshot.errors import SnapshotError
 from snapshot.files.atomic_file import TEMPORARY_PREFIX
-from snapshot.store.layout import MANIFEST_NAME, attempt_of, is_part_name
+from snapshot.store.layout import MANIFEST_NAME, SnapshotRef, attempt_of, is_part_name
 from snapshot.store.reading import read_manifest
 from snapshot.store.stored import SnapshotState, SnapshotStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from snapshot.store.layout import SnapshotRef
     from snapshot.store.storage import Storage
 
 #: No job takes a day for a batch, and stale files cost only space.

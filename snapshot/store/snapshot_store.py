@@ -17,9 +17,9 @@ Safe for concurrent use by several threads and nodes; holds no state.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from records.install_command import importing_extra
 from snapshot.digest import digest_to_string, table_digest
@@ -47,13 +47,11 @@ with importing_extra("snapshots", "a snapshot store", SnapshotError, "pyarrow", 
     from snapshot.store.storage import Storage
     from snapshot.store.writing import ROWS_PER_PART, write_snapshot
 
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator
+import os
 
-    from records.log.base import LogIdentity
-    from snapshot.image import AclsImage
-    from snapshot.store.manifest import SnapshotManifest
+from records.log.base import LogIdentity
+from snapshot.image import AclsImage
+from snapshot.store.manifest import SnapshotManifest
 
 #: Count, digest and features.
 _State = tuple[int, int, Mapping[str, int]]

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from snapshot.digest import digest_to_string, table_digest
 from snapshot.errors import SnapshotError, SnapshotRefusedError
-from snapshot.store.layout import MANIFEST_NAME, part_name
-from snapshot.store.manifest import SnapshotManifest, SnapshotPart
+from snapshot.store.layout import MANIFEST_NAME, SnapshotRef, part_name
+from snapshot.store.manifest import MetadataFile, SnapshotFile, SnapshotManifest, SnapshotPart
 from snapshot.store.metadata_file import put_metadata
 from snapshot.store.parquet import encode_part
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from records.log.base import LogIdentity
     from snapshot.image import AclsImage
-    from snapshot.store.layout import SnapshotRef
-    from snapshot.store.manifest import MetadataFile, SnapshotFile
     from snapshot.store.storage import Storage
 
 #: About 6 MB of Parquet: small enough to encode and hash in memory, and for one put.

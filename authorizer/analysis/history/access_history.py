@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls
-from authorizer.analysis.permissions.decision_changes import decision_changes_for
+from authorizer.analysis.permissions.decision_changes import DecisionChange, decision_changes_for
 from authorizer.analysis.permissions.related_acls import related_rows
 from authorizer.analysis.permissions.request_class import PrincipalSet
 from authorizer.analysis.permissions.witness import unnamed_principal
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from authorizer.analysis.permissions.decision_changes import DecisionChange
     from authorizer.analysis.request_space.name_space import Key
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import ResourceType

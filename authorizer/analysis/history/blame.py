@@ -7,7 +7,7 @@ release that the log's brokers had registered at that offset.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ from authorizer.api.kafka_version import VersionInForce
 from authorizer.engine.decisions.authorize import decide
 from authorizer.engine.decisions.reason import matching_acls
 from authorizer.engine.decisions.rules import Rule, acl_principals, allows, covers_operation, is_super_user
-from authorizer.engine.decisions.state import AuthorizerState
+from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import WILDCARD
@@ -31,22 +31,18 @@ from records.entries import (
 )
 from snapshot.columns import has_id
 from snapshot.delta import AclsDelta
-from snapshot.image import NOWHERE
+from snapshot.image import NOWHERE, AclsImage
 from snapshot.metadata_image import MetadataImage
 from snapshot.restore import restore_image
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
     from authorizer.api.authorizer_api import Action, RequestContext
     from authorizer.engine.decisions.decision import Decision
-    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.columns.text_column import TextColumn
     from records.ids import Uuid
     from records.log_batch import LogRecord
-    from snapshot.image import AclsImage
 
 
 class SubjectAnswer(NamedTuple):

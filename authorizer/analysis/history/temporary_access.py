@@ -16,10 +16,10 @@ import numpy as np
 
 from authorizer.analysis.history.access_history import AclPeriods, needs_all_principals
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls, has_network_host
-from authorizer.analysis.permissions.decision_changes import common_changes
+from authorizer.analysis.permissions.decision_changes import Direction, common_changes
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions, never_cancelled
 from authorizer.analysis.permissions.related_acls import related_by_principal, related_to
-from authorizer.analysis.permissions.request_class import PrincipalSet, request_classes
+from authorizer.analysis.permissions.request_class import PrincipalSet, RequestClass, request_classes
 from authorizer.analysis.queries.access_queries import answers_for
 from authorizer.analysis.request_space.host_answers import (
     NO_OPERATIONS,
@@ -30,19 +30,16 @@ from authorizer.analysis.request_space.host_answers import (
 )
 from authorizer.analysis.request_space.name_map import NameMap
 from authorizer.analysis.request_space.name_space import NAME_SPACES
-from records.columns.acl_table import AclTable
+from records.columns.acl_table import AclTable, AppliedAcl
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from authorizer.analysis.permissions.decision_changes import Direction
     from authorizer.analysis.permissions.effective_permissions import Answers
-    from authorizer.analysis.permissions.request_class import RequestClass
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import AclOperation, ResourceType
-    from records.columns.acl_table import AppliedAcl
 
     # The changes that become visible together: each ACL before and after.
     Step = Sequence[tuple[AppliedAcl | None, AppliedAcl | None]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.analysis.lint.acl_tree import EVERY_HOST
+from authorizer.analysis.lint.acl_tree import EVERY_HOST, DecidingRows
 from authorizer.analysis.request_space.nested_patterns import NO_PATTERN, NestedPatterns
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from authorizer.analysis.lint.acl_tree import DecidingRows
     from authorizer.analysis.request_space.patterns import PatternRows
 
     Numbers = npt.NDArray[np.int64]

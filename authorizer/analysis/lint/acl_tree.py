@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from authorizer.analysis.request_space.nested_patterns import NO_PATTERN, NestedPatterns, last_keys
-from authorizer.api.ip_network import address_of, network_of
+from authorizer.api.ip_network import Network, address_of, network_of
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.analysis.request_space.patterns import PatternRows
-    from authorizer.api.ip_network import Network
 
 #: The host of an ACL for every host; others are numbered from 0.
 EVERY_HOST: Final = -1

@@ -29,6 +29,7 @@ import numpy as np
 from authorizer.analysis.lint.affected_acls import (
     NO_ROW,
     ChangedParts,
+    Part,
     parts_around,
     rows_of,
     types_denied_to_everyone,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from authorizer.analysis.lint.affected_acls import Part
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.entries import AccessControlEntryRecord
     from records.ids import Uuid

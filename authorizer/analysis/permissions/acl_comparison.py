@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
-from authorizer.analysis.request_space.name_space import NAME_SPACES
+from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
 from authorizer.api.ip_network import network_of
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import ResourceType
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from authorizer.analysis.request_space.name_space import Key
     from records.ids import Uuid
 
 # Each distinct ACL is one number of an int64.

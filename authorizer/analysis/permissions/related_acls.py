@@ -12,7 +12,7 @@ import numpy as np
 
 from authorizer.analysis.permissions.acl_comparison import all_names
 from authorizer.analysis.permissions.effective_permissions import is_of
-from records.acl import WILDCARD
+from records.acl import WILDCARD, ResourceType
 from records.columns.acl_table import AclTable
 from records.principal import WILDCARD_PRINCIPAL
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from authorizer.analysis.request_space.name_space import Key
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.engine.index.resource_index import Change
-    from records.acl import ResourceType
 
 #: With more prefixes, a search in sorted ones is faster than a comparison with each.
 _COMPARED_PREFIXES_MAX: Final = 8

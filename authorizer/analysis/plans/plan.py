@@ -20,7 +20,7 @@ from authorizer.analysis.permissions.acl_comparison import ChangedAcls, has_netw
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions, never_cancelled
 from authorizer.api.acl_json import content_from_json, content_json
 from authorizer.api.authorizer_api import AclMutator
-from authorizer.api.errors import PlanOutdatedError, PlanUnreadableError
+from authorizer.api.errors import ApiError, PlanOutdatedError, PlanUnreadableError
 from authorizer.api.http.answers.acls import Acl, ItemError, PlanOutcome
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from authorizer.analysis.permissions.effective_permissions import SemanticDigest
-    from authorizer.api.errors import ApiError
     from snapshot.image import AclsImage
 
 #: Version of the file; others are rejected.

@@ -16,7 +16,7 @@ from authorizer.analysis.request_space.host_tree import network_of_host
 from authorizer.engine.decisions.rules import allows
 from authorizer.engine.index.masks import EVERYTHING, acl_mask, denied_operations
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
-from records.acl import WILDCARD
+from records.acl import WILDCARD, ResourceType
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from authorizer.analysis.permissions.request_class import HostSet, NameSet, RequestClass
     from authorizer.analysis.request_space.name_space import Key
     from authorizer.engine.decisions.decision import Decision
-    from records.acl import ResourceType
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
 

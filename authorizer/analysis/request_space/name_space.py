@@ -11,16 +11,14 @@ Source: org.apache.kafka.common.internals.Topic, org.apache.kafka.common.resourc
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from string import ascii_letters, digits
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from records.acl import CLUSTER_NAME, WILDCARD, ResourceType
 from records.topic_name import NO_TOPICS, TOPIC_CHARACTERS, TOPIC_LENGTH_MAX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 #: A prefix, or with True a single name. A prefix sorts before the equal name, and before all that it covers.
 Key = tuple[str, bool]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from authorizer.analysis.request_space.host_answers import is_client_host
-from authorizer.analysis.request_space.name_space import NAME_SPACES
-from authorizer.api.ip_network import EXACT_HOSTS
+from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
+from authorizer.api.ip_network import EXACT_HOSTS, NetworkRules
 from authorizer.engine.index.masks import (
     ALLOW_MASKS,
     DENY_MASKS,
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from authorizer.analysis.request_space.name_space import Key
-    from authorizer.api.ip_network import NetworkRules
     from records.columns.acl_table import AclTable
     from records.columns.text_column import TextColumn
 

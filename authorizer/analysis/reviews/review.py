@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from authorizer.analysis.permissions.witness import decision_arguments
 from authorizer.analysis.request_space.name_space import NAME_SPACES
-from authorizer.analysis.reviews.minimal_cover import MinimalCover, minimal_cover, narrowest_cover
+from authorizer.analysis.reviews.minimal_cover import MinimalCover, Need, minimal_cover, narrowest_cover
 from authorizer.api.audit_levels import OFF
 from authorizer.api.ip_network import address_of, network_of
 from authorizer.engine.decisions.audit import AuditLog
@@ -31,16 +31,14 @@ from authorizer.engine.index.masks import ALLOW_MASKS, EVERYTHING, acl_mask
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, has_unknown_code
 from records.acl import WILDCARD, AclOperation
 from records.principal import WILDCARD_PRINCIPAL
-from records.request_line import DEFAULT_ALLOW, SUPER_USER
+from records.request_line import DEFAULT_ALLOW, SUPER_USER, Logged, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from authorizer.analysis.reviews.minimal_cover import Need
     from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AclTable, AppliedAcl
     from records.entries import AccessControlEntryRecord
-    from records.request_line import Logged, Request
     from records.request_traffic import Traffic
 
 #: ``needed``: by a request; ``denies``: it overlaps a retained ALLOW; ``closes``: without it a name would be

@@ -11,12 +11,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -25,11 +27,6 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
     pkcs12,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 _JKS: Final = 0xFEEDFEED
 _JCEKS: Final = b"\xce\xce\xce\xce"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from authorizer.api.cluster_name import is_cluster_name
@@ -15,12 +16,7 @@ from authorizer.api.sidecar_url import parse_sidecar_url
 from authorizer.configuration.listeners import split_list
 from records.acl import AclOperation, ResourceType
 from records.java_pattern import JavaPattern
-from records.principal import parse_kafka_principal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from records.principal import KafkaPrincipal
+from records.principal import KafkaPrincipal, parse_kafka_principal
 
 _Name = TypeVar("_Name")
 _Code = TypeVar("_Code", AclOperation, ResourceType)

@@ -33,14 +33,13 @@ from replay.core import LOG_START
 from replay.errors import LogGapError, OffsetUnavailableError, ReplayError
 from replay.load_image import load_image
 from replay.steps import first_state
-from snapshot.image import Provenance
+from snapshot.image import AclsImage, Provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from records.log.base import LogIdentity, MetadataLog
     from replay.snapshot_source import SnapshotSource
-    from snapshot.image import AclsImage
 
 _log: Final = structlog.get_logger(__name__)
 #: Maximum number of retained states, and of ACLs in all of their changes.

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from authorizer.analysis.files.parsing import gunzipped
 from authorizer.configuration.keys.names import CONSOLE_REQUESTS
-from records.request_line import SUPER_USER
-from records.request_traffic import TrafficReader, Window
+from records.request_line import SUPER_USER, Request
+from records.request_traffic import Traffic, TrafficReader, Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from authorizer.analysis.permissions.request_class import RequestClass
     from authorizer.api.ip_network import NetworkRules
-    from records.request_line import Request
-    from records.request_traffic import Traffic
 
 #: Size of a file that is read for a page: some seconds.
 _FILE_BYTES_MAX: Final = 256 * 1024 * 1024

@@ -18,7 +18,7 @@ from authorizer.analysis.history.blame import RequestsTracker, RequestSubject
 from authorizer.analysis.permissions.related_acls import related_to
 from authorizer.analysis.permissions.witness import decision_arguments
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
-from records.acl import WILDCARD
+from records.acl import WILDCARD, ResourceType
 from records.principal import WILDCARD_PRINCIPAL
 from snapshot.image import NOWHERE
 from snapshot.restore import restore_image
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.engine.decisions.state import AuthorizerSettings
     from authorizer.engine.index.acl_index import AclIndex
-    from records.acl import ResourceType
     from records.entries import AccessControlEntryRecord
     from records.log_batch import LogRecord
 

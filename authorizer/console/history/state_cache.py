@@ -13,23 +13,21 @@ from typing import TYPE_CHECKING, Final
 from authorizer.analysis.matrix.matrix import Matrix
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.console.history.background import ScanThread
-from authorizer.console.history.history_scan import HistoryScan
+from authorizer.console.history.history_scan import History, HistoryScan
 from authorizer.console.history.index_cache import IndexCache
 from authorizer.console.threads import run_in_console_thread
 from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.sidecar.http.errors import HttpError
 from records.acl import ResourceType
 from records.log.open import open_log
-from replay.snapshot_source import CheckpointFiles, StoredSnapshots
+from replay.snapshot_source import CheckpointFiles, SnapshotSource, StoredSnapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from authorizer.console.history.history_scan import History
     from authorizer.node.node import Node
     from records.columns.acl_table import AppliedAcl
     from records.log.base import MetadataLog
-    from replay.snapshot_source import SnapshotSource
 
 # Maximum number of cached matrices.
 _MATRICES_MAXIMUM: Final = 32

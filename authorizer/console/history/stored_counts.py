@@ -10,14 +10,12 @@ import threading
 import time
 from collections import Counter
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from records.log.base import LogIdentity
 from snapshot.jobs.counts.count_files import CountFiles, state_store
 from snapshot.jobs.counts.count_rows import MINUTE_MS
 from snapshot.store.snapshot_store import SnapshotStore
-
-if TYPE_CHECKING:
-    from records.log.base import LogIdentity
 
 #: Maximum time of one read, and how long its result is cached once all files are read.
 _READ_TIMEOUT_S: Final = 2.0

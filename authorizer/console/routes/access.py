@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.configuration.keys.names import PUBLIC_URL, TRUSTED_PROXIES
-from authorizer.listeners.listener import parse_host
+from authorizer.listeners.listener import Listener, parse_host
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.request_origin import misdirected_error
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from authorizer.listeners.connection_peer import Peer
-    from authorizer.listeners.listener import Listener
     from authorizer.node.node import Node
 
 _SAME_ORIGIN: Final = "same-origin"

@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.analysis.permissions.request_class import PrincipalSet, request_classes
+from authorizer.analysis.permissions.request_class import NameSet, PrincipalSet, RequestClass, request_classes
 from authorizer.analysis.permissions.request_class_text import (
     describe_hosts,
     describe_operations,
@@ -21,7 +21,7 @@ from authorizer.analysis.queries.access_queries import below_prefix, permitted_p
 from authorizer.analysis.queries.deciding_acls import DecidingAcls
 from authorizer.analysis.request_space.host_answers import NO_OPERATIONS, OPERATION_BITS, subtract
 from authorizer.analysis.request_space.name_map import NameMap
-from authorizer.analysis.request_space.name_space import NAME_SPACES
+from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
 from authorizer.api.acl_json import acl_json
 from authorizer.console.history.history_json import state_offset_json
 from authorizer.console.history.last_used import LastUsedFile
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from authorizer.analysis.matrix.teams import Teams
-    from authorizer.analysis.permissions.request_class import NameSet, RequestClass
-    from authorizer.analysis.request_space.name_space import Key
     from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex

@@ -52,7 +52,7 @@ from authorizer.console.routes.queries import (
 from authorizer.console.routes.route_group import APPLY_PATH, PLAN_PATH
 from authorizer.console.routes.temporary_changes import TemporaryChanges
 from authorizer.console.threads import ComparisonScheduler, run_in_console_thread
-from authorizer.engine.decisions.listing import list_acls
+from authorizer.engine.decisions.listing import Listing, list_acls
 from authorizer.sidecar.base_app import not_ready_error
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.request_decoding import decode_query
@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.engine.decisions.listing import Listing
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.sidecar.auth.caller_authorization import Caller

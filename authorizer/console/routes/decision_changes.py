@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls
 from authorizer.analysis.permissions.decision_changes import (
+    DecisionChange,
     decision_changes_between,
     decision_changes_of_states,
 )
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions, never_cancelled
 from authorizer.analysis.permissions.request_class_text import describe_class, describe_principal
-from authorizer.analysis.permissions.witness import decide_witness, state_for_witnesses
+from authorizer.analysis.permissions.witness import Witness, decide_witness, state_for_witnesses
 from authorizer.console.routes.list_filters import ChangeFilter
 from records.columns.acl_table import AclTable
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from authorizer.analysis.matrix.teams import Teams
-    from authorizer.analysis.permissions.decision_changes import DecisionChange
-    from authorizer.analysis.permissions.witness import Witness
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.console.history.history_scan import History
     from authorizer.console.history.history_states import HistoryState

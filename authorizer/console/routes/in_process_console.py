@@ -9,7 +9,7 @@ import msgspec
 
 from authorizer.console.routes.access import require_console
 from authorizer.console.routes.console_routes import ConsoleRoutes
-from authorizer.console.routes.route_group import fleet_group, node_group
+from authorizer.console.routes.route_group import ConsoleRouteGroup, fleet_group, node_group
 from authorizer.sidecar.http.request_response import json_response, origin_of
 from authorizer.sidecar.routes.node_routes import member_state
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.console.routes.route_group import ConsoleRouteGroup
     from authorizer.node.fleet import Fleet, Member
     from authorizer.sidecar.route_group import NodeContext
 

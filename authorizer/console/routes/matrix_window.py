@@ -10,7 +10,7 @@ from authorizer.analysis.matrix.matrix import Cell, Row, combine_cells, outline,
 from authorizer.analysis.matrix.matrix_changes import MatrixChanges
 from authorizer.analysis.matrix.name_teams import rows_by_team
 from authorizer.analysis.matrix.teams import PrincipalGroup, Teams
-from authorizer.analysis.request_space.name_space import NAME_SPACES
+from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
 from authorizer.console.routes.queries import MatrixQuery
 from authorizer.engine.index.masks import OPERATIONS
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.analysis.matrix.matrix import Column, Matrix
-    from authorizer.analysis.request_space.name_space import Key
 
 #: Maximum number of principals that a window aggregates by team, if their ACLs are few, and in any case.
 MEMBERS_MAXIMUM: Final = 1_000

@@ -16,7 +16,7 @@ from authorizer.analysis.permissions.acl_comparison import ChangedAcls
 from authorizer.analysis.permissions.decision_changes import decision_changes_by, widest_change
 from authorizer.analysis.permissions.witness import state_for_witnesses
 from authorizer.analysis.plans.plan import AclPlan, PlanOrigin, with_replacements
-from authorizer.analysis.plans.plan_checks import PlanCounts, plan_warnings
+from authorizer.analysis.plans.plan_checks import PlanCounts, PlanWarning, plan_warnings
 from authorizer.api.acl_json import acl_json, content_from_json
 from authorizer.api.errors import ApiError
 from authorizer.console.history.history_json import state_offset_json
@@ -33,7 +33,7 @@ from authorizer.sidecar.http.request_decoding import decode_body
 from authorizer.sidecar.http.request_response import json_response, read_body
 from authorizer.sidecar.routes.acl_bodies import plan_of
 from records.acl import AclOperation
-from records.entries import AccessControlEntryRecord
+from records.entries import AccessControlEntryRecord, AclContent
 from records.errors import DecodeError
 from records.ids import binding_uuid, content_uuid, uuid_to_string
 
@@ -45,14 +45,12 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.matrix.teams import Teams
     from authorizer.analysis.permissions.decision_changes import DecisionChange
-    from authorizer.analysis.plans.plan_checks import PlanWarning
     from authorizer.api.http.acl_requests import NewAcl
     from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
     from authorizer.sidecar.routes.acls import AclRoutes
     from records.columns.acl_table import AclTable
-    from records.entries import AclContent
 
 #: Name of the pasted text in errors.
 _TEXT: Final = "the text"

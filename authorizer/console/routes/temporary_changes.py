@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from authorizer.analysis.history.temporary_access import temporary_changes
+from authorizer.analysis.history.temporary_access import TemporaryChange, temporary_changes
 from authorizer.analysis.permissions.decision_changes import describe_releases
 from authorizer.analysis.permissions.effective_permissions import never_cancelled
 from authorizer.analysis.permissions.request_class_text import describe_class, describe_principal
@@ -13,7 +13,6 @@ from authorizer.console.routes.list_filters import ChangeFilter
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from authorizer.analysis.history.temporary_access import TemporaryChange
     from authorizer.analysis.matrix.teams import Teams
     from authorizer.console.history.history_scan import History
     from authorizer.console.history.history_states import HistoryState

@@ -10,24 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api.audit_levels import DEBUG, INFO, OFF, TRACE, audit_level
-from authorizer.api.authorizer_api import Action, AuthorizationResult
+from authorizer.api.authorizer_api import Action, AuthorizableRequestContext, AuthorizationResult
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.decision import BY_SUPER_USER, DecidedAction, DecisionCounts
+from authorizer.engine.decisions.decision import BY_SUPER_USER, DecidedAction, Decision, DecisionCounts
 from authorizer.engine.decisions.reason import answer_acl_by_acl
 from authorizer.engine.decisions.rules import require_literal, require_ready
 from authorizer.engine.index.covers import NO_COVER
 from authorizer.engine.index.masks import REQUEST_BITS, denies, leaf_mask
-from authorizer.engine.index.rights import NO_RIGHTS_OF_TYPE
-from records.acl import PatternType, ResourcePattern
+from authorizer.engine.index.rights import NO_RIGHTS_OF_TYPE, Rights
+from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from authorizer.api.authorizer_api import AuthorizableRequestContext
-    from authorizer.engine.decisions.decision import Decision
     from authorizer.engine.decisions.state import AuthorizerState
-    from authorizer.engine.index.rights import Rights
-    from records.acl import AclOperation, ResourceType
 
 # Read once, not for each decision: a member of an Enum class costs as much as two dict look-ups.
 _ALLOWED: Final = AuthorizationResult.ALLOWED

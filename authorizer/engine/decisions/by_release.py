@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
+from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST, NetworkRules
 from authorizer.api.kafka_version import NEWEST
 from authorizer.engine.decisions.reason import matching_acls
 from authorizer.engine.decisions.rules import is_super_user, verdict
@@ -16,7 +16,6 @@ from authorizer.engine.index.masks import REQUEST_BITS
 
 if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
-    from authorizer.api.ip_network import NetworkRules
     from authorizer.engine.decisions.decision import DecidedAction
     from authorizer.engine.decisions.state import AuthorizerState
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.api.authorizer_api import Action
-from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
+from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
+from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST, NetworkRules
 from authorizer.engine.decisions.by_release import is_allowed_by
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.engine.decisions.rules import acl_principals
-from authorizer.engine.index.covers import single_cover
+from authorizer.engine.index.covers import Cover, single_cover
 from authorizer.engine.index.masks import (
     ALLOW_BITS,
     DENY_BITS,
@@ -33,8 +33,8 @@ from authorizer.engine.index.masks import (
     host_reader,
     leaf_mask,
 )
-from authorizer.engine.index.pattern_keys import has_unknown_code, pattern_key
-from authorizer.engine.index.rights import MaterializedRights, cover_of
+from authorizer.engine.index.pattern_keys import PatternKey, has_unknown_code, pattern_key
+from authorizer.engine.index.rights import ListableRights, MaterializedRights, cover_of
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
@@ -49,13 +49,8 @@ from records.acl import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.api.authorizer_api import AuthorizableRequestContext
-    from authorizer.api.ip_network import NetworkRules
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.engine.index.covers import Cover
-    from authorizer.engine.index.pattern_keys import PatternKey
-    from authorizer.engine.index.rights import ListableRights
     from records.principal import KafkaPrincipal
 
 _PROBED_NAME: Final = "hardcode"

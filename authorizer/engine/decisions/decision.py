@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from authorizer.api.acl_json import acl_json
-from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.api.authorizer_api import Action, AuthorizableRequestContext, AuthorizationResult
 from authorizer.engine.decisions.reason import deciding_acl
 from authorizer.engine.decisions.rules import Rule
 
 if TYPE_CHECKING:
-    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.covers import Cover
     from records.columns.acl_table import AppliedAcl

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from authorizer.engine.decisions.kafka_order import sort_in_kafka_order
-from authorizer.engine.index.pattern_keys import PREFIXED, known_codes
+from authorizer.engine.index.pattern_keys import PREFIXED, PatternKey, known_codes
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.columns.acl_table import AclTable, row_chunks
+from records.columns.acl_table import AclTable, AppliedAcl, row_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.engine.index.pattern_keys import PatternKey
     from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
-    from records.columns.acl_table import AppliedAcl
     from records.columns.text_column import TextColumn
 
     _Rows = npt.NDArray[np.int32]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.api.ip_network import matches_host
+from authorizer.api.ip_network import NetworkRules, matches_host
 from authorizer.engine.decisions.kafka_order import entry_order, utf16
 from authorizer.engine.decisions.rules import allows, covers_operation
 from authorizer.engine.index.covers import NO_COVER, Cover
@@ -30,15 +30,13 @@ from records.acl import (
     AclOperation,
     PatternType,
 )
-from records.principal import EVERYONE, WILDCARD_PRINCIPAL
+from records.principal import EVERYONE, WILDCARD_PRINCIPAL, KafkaPrincipal
 
 if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
-    from authorizer.api.ip_network import NetworkRules
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.engine.index.resource_index import ResourceIndex
     from records.columns.acl_table import AppliedAcl
-    from records.principal import KafkaPrincipal
 
 
 # Read once, not for each ACL: a member of an Enum class costs as much as two dict look-ups.

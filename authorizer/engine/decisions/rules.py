@@ -37,14 +37,13 @@ from records.acl import (
     AclPermissionType,
     PatternType,
 )
-from records.principal import WILDCARD_PRINCIPAL
+from records.principal import WILDCARD_PRINCIPAL, KafkaPrincipal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from authorizer.api.authorizer_api import Action
     from records.entries import AccessControlEntryRecord
-    from records.principal import KafkaPrincipal
 
 # Read once, not for each ACL: a member of an Enum class costs as much as two dict look-ups.
 _ALL: Final = AclOperation.ALL

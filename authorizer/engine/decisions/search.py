@@ -21,7 +21,7 @@ from authorizer.engine.decisions.decision import DecisionCounts
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, PREFIXED
 from authorizer.engine.index.prefix_ranges import NO_PREFIX, enclosing_prefixes
 from authorizer.engine.index.principal_index import NO_RIGHTS
-from records.acl import WILDCARD, PatternType, ResourcePattern
+from records.acl import WILDCARD, AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import WILDCARD_PRINCIPAL, KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
-    from records.acl import AclOperation, ResourceType
     from records.columns.acl_table import AppliedAcl
 
 # Names that one call decides, and names that one call sorts.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from authorizer.api.cluster_name import CLUSTER_NAME
-from authorizer.api.ip_network import STRICTEST
+from authorizer.api.ip_network import STRICTEST, NetworkRules
 from authorizer.api.kafka_version import (
     KAFKA_VERSION_CONFIG,
     LAST_WITHOUT_NETWORKS,
@@ -33,7 +33,6 @@ from authorizer.engine.index.acl_index import AclIndex
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.api.ip_network import NetworkRules
     from records.acl import ResourcePattern
     from snapshot.image import AclsImage
 

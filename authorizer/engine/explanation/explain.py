@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace as replace_fields
 
-from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.api.authorizer_api import Action, AuthorizableRequestContext, AuthorizationResult
 from authorizer.api.http.answers.acls import AppliedAcl
 from authorizer.api.http.answers.decisions import ExplainedRequest, KafkaRelease
 from authorizer.engine.decisions.authorize import authorize_action
@@ -24,7 +24,6 @@ from authorizer.engine.explanation.near_misses import NearMiss, near_misses
 from authorizer.engine.explanation.other_hosts import OtherHosts, other_hosts
 
 if TYPE_CHECKING:
-    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.api.kafka_version import VersionInForce
     from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AppliedAcl as AppliedAclRow

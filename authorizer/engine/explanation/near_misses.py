@@ -20,6 +20,7 @@ from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
     AclBindingFilter,
+    AclOperation,
     PatternType,
     ResourcePatternFilter,
     ResourceType,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.engine.index.pattern_keys import PatternKey
-    from records.acl import AclOperation
     from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 from authorizer.api.authorizer_api import RequestContext
 from authorizer.api.http.answers import decisions as answers
 from authorizer.api.ip_address import host_address
-from authorizer.api.ip_network import EVERY_IPV4, EVERY_IPV6, address_of, address_text, network_of
+from authorizer.api.ip_network import EVERY_IPV4, EVERY_IPV6, Network, address_of, address_text, network_of
 from authorizer.engine.decisions.authorize import decide
 from authorizer.engine.decisions.rules import acl_principals, covers_operation
 from records.acl import WILDCARD
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext, AuthorizationResult
-    from authorizer.api.ip_network import Network
     from authorizer.engine.decisions.state import AuthorizerState
 
 #: Maximum number of hosts in a list.

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from authorizer.api.ip_network import STRICTEST
+from authorizer.api.ip_network import STRICTEST, NetworkRules
 from authorizer.engine.index.principal_index import PrincipalIndex
-from authorizer.engine.index.resource_index import ResourceIndex
+from authorizer.engine.index.resource_index import Change, ResourceIndex
 from authorizer.engine.index.row_index import RowIndex
 from records.principal import parse_kafka_principal
 
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from authorizer.api.ip_network import NetworkRules
-    from authorizer.engine.index.resource_index import Change
     from records.columns.acl_table import AppliedAcl
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage

@@ -20,7 +20,7 @@ import msgspec
 
 from authorizer.engine.index import limits
 from authorizer.engine.index.covers import NO_COVER
-from authorizer.engine.index.pattern_keys import PREFIXED
+from authorizer.engine.index.pattern_keys import PREFIXED, PatternKey
 from authorizer.engine.index.rights import (
     NO_RIGHTS_OF_TYPE,
     ListableRights,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from authorizer.engine.index.masks import PatternLeaf
-    from authorizer.engine.index.pattern_keys import PatternKey
     from authorizer.engine.index.resource_index import ResourceIndex
     from authorizer.engine.index.row_index import RowIndex
 

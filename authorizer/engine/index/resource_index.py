@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 import numpy as np
 
-from authorizer.api.ip_network import host_matches, matches_host
+from authorizer.api.ip_network import NetworkRules, host_matches, matches_host
 from authorizer.engine.index.masks import HostMasks, PatternLeaf, acl_mask, add_to_leaf
 from authorizer.engine.index.pattern_keys import PREFIXED, PatternKey, has_unknown_code, pattern_key
 from records.acl import WILDCARD
-from records.columns.acl_table import row_chunks
+from records.columns.acl_table import AppliedAcl, row_chunks
 from snapshot.persistent_map import PersistentMap, with_item, without_item
 
 if TYPE_CHECKING:
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from authorizer.api.ip_network import NetworkRules
     from authorizer.engine.index.covers import Cover
     from authorizer.engine.index.row_index import RowIndex
-    from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
     from records.principal import KafkaPrincipal
     from snapshot.image import AclsImage

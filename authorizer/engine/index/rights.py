@@ -16,7 +16,7 @@ import msgspec
 from authorizer.engine.index import limits
 from authorizer.engine.index.covers import NO_COVER, Cover, single_cover
 from authorizer.engine.index.masks import PatternLeaf
-from authorizer.engine.index.pattern_keys import PREFIXED
+from authorizer.engine.index.pattern_keys import PREFIXED, PatternKey
 from authorizer.engine.index.prefix_ranges import PrefixRanges
 from records.acl import WILDCARD
 from snapshot.persistent_map import PersistentMap, with_item, without_item
@@ -24,7 +24,6 @@ from snapshot.persistent_map import PersistentMap, with_item, without_item
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from authorizer.engine.index.pattern_keys import PatternKey
     from authorizer.engine.index.row_index import RowIndex
 
 

@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from authorizer.api.ip_network import STRICTEST
+from authorizer.api.ip_network import STRICTEST, Network, NetworkRules
 from authorizer.engine.index import limits
 from authorizer.engine.index.covers import Cover, single_cover
 from authorizer.engine.index.masks import (
     ALLOW_MASKS,
     DENY_MASKS,
+    PatternLeaf,
     acl_mask,
     add_to_leaf,
     host_reader,
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from authorizer.api.ip_network import Network, NetworkRules
-    from authorizer.engine.index.masks import PatternLeaf
     from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
     from snapshot.columns import AclColumns

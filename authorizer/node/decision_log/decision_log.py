@@ -28,12 +28,13 @@ from authorizer.configuration.decision_log import DROP, KEEP, DestinationKind, s
 from authorizer.configuration.keys.names import AUDIT_QUEUE, DECISION_LOG, DECISION_LOG_LEVEL
 from authorizer.node.decision_log.destinations import (
     HEADERS,
+    Destination,
     FileDestination,
     StdoutDestination,
     TopicDestination,
     event_topic,
 )
-from authorizer.node.decision_log.event import decision_event, encode_event
+from authorizer.node.decision_log.event import DecisionEvent, decision_event, encode_event
 from authorizer.node.decision_log.folding import Folding
 from records.errors import LogError
 from records.log.open import open_async_producer
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from authorizer.configuration.decision_log import DestinationSettings, Rule
     from authorizer.configuration.load import Config
     from authorizer.engine.decisions.decision import DecidedAction
-    from authorizer.node.decision_log.destinations import Destination
-    from authorizer.node.decision_log.event import DecisionEvent
 
 log = structlog.get_logger(__name__)
 

@@ -26,8 +26,8 @@ from authorizer.api.errors import (
     InvalidRequestError,
     PolicyViolationError,
 )
-from authorizer.engine.acl_validation import matching_records, validate_binding, validate_filter
-from records.acl import PatternType
+from authorizer.engine.acl_validation import HostRules, matching_records, validate_binding, validate_filter
+from records.acl import AclBinding, AclBindingFilter, PatternType
 from records.entries import (
     AccessControlEntryRecord,
     AclContent,
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     #: Returns an ACL in force with this content, under any id.
     FindAcl = Callable[[AclContent], AccessControlEntryRecord | None]
 
-    from authorizer.engine.acl_validation import HostRules
-    from records.acl import AclBinding, AclBindingFilter
     from records.log.base import MetadataLog
     from snapshot.image import AclsImage
 

@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING, Final
 from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
 from authorizer.api.errors import ApiError, kafka_error
 from authorizer.engine.acl_validation import validate_binding, validate_filter
-from records.entries import AccessControlEntryRecord
+from records.entries import AccessControlEntryRecord, AclContent, AclRecord
 from records.errors import LogReadOnlyError
 from records.ids import binding_uuid, content_uuid
-from records.log.cluster_writer import Refusal
+from records.log.cluster_writer import AclFilterContent, ClusterWriter, Refusal, Removal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from authorizer.node.writing.acl_control import FindAcl
     from records.acl import AclBinding, AclBindingFilter
-    from records.entries import AclContent, AclRecord
     from records.log.base import MetadataLog
-    from records.log.cluster_writer import AclFilterContent, ClusterWriter, Removal
     from snapshot.image import AclsImage
 
 

@@ -9,23 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions, never_cancelled
-from authorizer.analysis.plans.plan import PlanResult
+from authorizer.analysis.plans.plan import AclPlan, PlanResult
 from authorizer.analysis.plans.plan_checks import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.api.errors import PlanOutdatedError
 from authorizer.node.writing.cluster_change import writer_of
-from authorizer.node.writing.cluster_requests import WriterRequests, carry_out
+from authorizer.node.writing.cluster_requests import Requests, WriterRequests, carry_out
 from records.columns.acl_table import AclTable
-from records.entries import AccessControlEntryRecord
+from records.entries import AccessControlEntryRecord, AclRecord
 from records.ids import content_uuid
 from snapshot.restore import image_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from authorizer.analysis.plans.plan import AclPlan
     from authorizer.node.writing.acl_control import FindAcl
-    from authorizer.node.writing.cluster_requests import Requests
-    from records.entries import AclRecord
     from records.log.base import MetadataLog
     from snapshot.image import AclsImage
 

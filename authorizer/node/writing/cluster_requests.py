@@ -14,16 +14,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from authorizer.api.errors import ApiError, kafka_error
-from records.entries import AccessControlEntryRecord
+from records.entries import AccessControlEntryRecord, AclContent
 from records.errors import LogOutcomeUnknownError, LogRefusedError, LogStorageError, LogUnreachableError
 from records.ids import content_uuid
-from records.log.cluster_writer import Refusal
+from records.log.cluster_writer import ClusterWriter, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from records.entries import AclContent
-    from records.log.cluster_writer import ClusterWriter
     from records.log.protocol.cluster_acls import ClusterAcls
 
 #: ACLs in one request: a controller accepts 10,000 records, and scans all its ACLs for each removal.

@@ -13,20 +13,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from authorizer.analysis.permissions.effective_permissions import never_cancelled
-from authorizer.analysis.plans.plan import PlanResult
+from authorizer.analysis.plans.plan import AclPlan, PlanResult
 from authorizer.analysis.plans.plan_checks import MAX_REMOVED_PERCENT, PlanCounts
-from authorizer.engine.acl_validation import validate_binding
+from authorizer.engine.acl_validation import HostRules, validate_binding
 from authorizer.node.writing.acl_control import Change
-from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-from records.ids import content_uuid, uuid_to_string
+from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
+from records.ids import Uuid, content_uuid, uuid_to_string
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from authorizer.analysis.plans.plan import AclPlan
-    from authorizer.engine.acl_validation import HostRules
-    from records.entries import AclRecord
-    from records.ids import Uuid
     from records.log.base import LogIdentity
     from snapshot.image import AclsImage
 

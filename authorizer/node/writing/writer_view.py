@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from records.entries import AccessControlEntryRecord
+from records.entries import AccessControlEntryRecord, AclContent, AclRecord
 from snapshot.image import AclsImage
 from snapshot.persistent_map import PersistentMap, without_item
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from records.entries import AclContent, AclRecord
     from records.ids import Uuid
     from snapshot.delta import AclsDelta
 

@@ -32,7 +32,7 @@ from authorizer.sidecar.auth.metrics import AuthenticationCollector, RejectionCo
 from authorizer.sidecar.auth.stored_tokens import TOKEN_PREFIX, StoredToken, StoredTokens
 from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from records.principal import ANONYMOUS, KafkaPrincipal
-from replay.clock import SystemClock
+from replay.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from authorizer.configuration.load import Config
     from authorizer.listeners.listener import Listener
     from authorizer.sidecar.http.request_origin import Origin
-    from replay.clock import Clock
 
 #: RFC 6750, section 2.1; the scheme in any case (RFC 9110).
 _BEARER: Final = re.compile(rb"bearer +([A-Za-z0-9._~+/-]+=*) *", re.IGNORECASE)

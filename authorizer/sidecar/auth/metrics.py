@@ -8,7 +8,7 @@ import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from authorizer.authentication.rejection import Reason
+from authorizer.authentication.rejection import Reason, RejectionError
 from authorizer.listeners.log_throttle import LogThrottle
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from authorizer.authentication.rejection import RejectionError
     from authorizer.authentication.reloading_value import ReloadingValue
     from authorizer.sidecar.http.request_origin import Origin
 

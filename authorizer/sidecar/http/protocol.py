@@ -31,39 +31,32 @@ from __future__ import annotations
 
 import asyncio
 from array import array
+from asyncio import TimerHandle
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from fcntl import ioctl
 from termios import TIOCOUTQ
 from time import perf_counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
+from starlette.responses import Response
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.ip_address import host_address
+from authorizer.listeners.connection_limiter import Admission
 from authorizer.listeners.connection_peer import identify_peer
-from authorizer.sidecar.http.application import Application
+from authorizer.listeners.listener import Listener
+from authorizer.sidecar.http.application import Application, InlineEndpoint
 from authorizer.sidecar.http.errors import RETRY, HttpError
-from authorizer.sidecar.http.limits import Limit, is_health
-from authorizer.sidecar.http.request_metrics import OTHER, TIMED_EVERY
+from authorizer.sidecar.http.limits import Limit, LoadLimiter, is_health
+from authorizer.sidecar.http.request_metrics import OTHER, TIMED_EVERY, RequestMetrics
 from authorizer.sidecar.http.request_origin import Origin, find_origin
 from authorizer.sidecar.http.request_response import JSON, error_response, is_valid_request_id
-
-if TYPE_CHECKING:
-    from asyncio import TimerHandle
-    from collections.abc import Callable, Mapping
-
-    from starlette.responses import Response
-
-    from authorizer.listeners.connection_limiter import Admission
-    from authorizer.listeners.listener import Listener
-    from authorizer.sidecar.http.application import InlineEndpoint
-    from authorizer.sidecar.http.limits import LoadLimiter
-    from authorizer.sidecar.http.request_metrics import RequestMetrics
 
 #: Between two checks of a connection's timeouts.
 _CHECK_INTERVAL_S: Final = 1.0

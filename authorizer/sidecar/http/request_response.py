@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from authorizer.api.http.answers.confluent import ConfluentError
@@ -16,9 +16,7 @@ from authorizer.sidecar.http.errors import HttpError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
-    from typing import Any
 
-    from starlette.requests import Request
     from starlette.types import Message, Send
 
     from authorizer.sidecar.http.limits import LoadLimiter

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 import uvicorn
 
 from authorizer.sidecar.http.stoppable_server import StoppableServer
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Coroutine, Sequence
 
 _START_TIMEOUT_S: Final = 30.0
 #: How often the main thread wakes up for signals.

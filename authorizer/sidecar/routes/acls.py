@@ -36,7 +36,7 @@ from authorizer.api.http.answers.acls import (
     SingleAcl,
 )
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.engine.decisions.listing import list_acls
+from authorizer.engine.decisions.listing import Listing, list_acls
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.request_decoding import decode_query
@@ -51,8 +51,8 @@ from authorizer.sidecar.http.request_response import (
 from authorizer.sidecar.routes.acl_bodies import AclListing, bindings_of, filters_of, listing_of, plan_of
 from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, STATE_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.query_requests import AtOffset
-from authorizer.sidecar.routes.request_state import ready_state, results_and_end
-from records.acl import AclOperation
+from authorizer.sidecar.routes.request_state import RequestStates, ready_state, results_and_end
+from records.acl import AclBindingFilter, AclOperation
 from records.errors import DecodeError
 from records.ids import uuid_from_string
 
@@ -62,11 +62,8 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from authorizer.engine.decisions.listing import Listing
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
-    from authorizer.sidecar.routes.request_state import RequestStates
-    from records.acl import AclBindingFilter
     from records.entries import AccessControlEntryRecord
 
 _Result = TypeVar("_Result", AclCreateResult, AclDeleteResult, PlanResult)

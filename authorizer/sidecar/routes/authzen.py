@@ -20,7 +20,7 @@ import msgspec
 
 from authorizer.api.authorizer_api import Action, HttpRequestContext
 from authorizer.api.http.answers.decisions import OperationName, TypedName
-from authorizer.sidecar.http.errors import invalid_request
+from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.routes.query_requests import Offset
 from records.acl import PatternType, ResourcePattern
 from records.principal import KafkaPrincipal
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.sidecar.auth.caller_authorization import Caller
-    from authorizer.sidecar.http.errors import HttpError
     from authorizer.sidecar.routes.authzen_aliases import AuthzenAliases
 
 # Looked up once, not for each evaluation.

@@ -30,7 +30,7 @@ from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import RETRY, HttpError, invalid_request
 from authorizer.sidecar.http.request_response import origin_of
 from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, declare_endpoint
-from authorizer.sidecar.routes.request_state import ready_state
+from authorizer.sidecar.routes.request_state import RequestStates, ready_state
 from records.acl import AclOperation
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from authorizer.node.change_feed import RetainedChanges
     from authorizer.node.node import Node
     from authorizer.sidecar.http.request_origin import Origin
-    from authorizer.sidecar.routes.request_state import RequestStates
 
 #: Clients that follow at the same time.
 STREAMS_MAXIMUM: Final = 100

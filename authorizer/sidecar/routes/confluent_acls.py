@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import Response
 
-from authorizer.api.errors import AuthorizerNotReadyError
+from authorizer.api.errors import ApiError, AuthorizerNotReadyError
 from authorizer.api.http.acl_requests import code_of
 from authorizer.api.http.answers.confluent import (
     ConfluentAcl,
@@ -32,7 +32,7 @@ from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.request_decoding import decode_body, decode_query
 from authorizer.sidecar.http.request_response import CONFLUENT_PATH, json_response, read_body
 from authorizer.sidecar.routes.acl_bodies import check_count
-from authorizer.sidecar.routes.acls import ListingFormat, listing_response
+from authorizer.sidecar.routes.acls import AclRoutes, ListingFormat, listing_response
 from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.node_routes import public_url
 from authorizer.sidecar.routes.request_state import ready_state
@@ -54,9 +54,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from authorizer.api.errors import ApiError
     from authorizer.node.node import Node
-    from authorizer.sidecar.routes.acls import AclRoutes
     from records.entries import AccessControlEntryRecord
 
 CLUSTERS_PATH: Final = f"{CONFLUENT_PATH}clusters"

@@ -16,12 +16,11 @@ from authorizer.api.http.answers.acls import Acl
 from authorizer.api.http.answers.decisions import Decision as DecisionAnswer
 from authorizer.api.http.answers.decisions import EvaluationContext, EvaluationError
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG
-from authorizer.engine.decisions.decision import BY_SUPER_USER
+from authorizer.engine.decisions.decision import BY_SUPER_USER, DecidedAction
 from authorizer.engine.decisions.notes import notes
 from authorizer.engine.decisions.rules import Rule
 
 if TYPE_CHECKING:
-    from authorizer.engine.decisions.decision import DecidedAction
     from authorizer.sidecar.http.errors import HttpError
     from records.columns.acl_table import AppliedAcl
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
+import msgspec
 from starlette.routing import Route
 
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.http.request_response import JSON
-
-if TYPE_CHECKING:
-    import msgspec
 
 _ENDPOINTS: Final = "__endpoints__"
 

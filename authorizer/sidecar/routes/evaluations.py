@@ -34,7 +34,7 @@ from authorizer.sidecar.routes.authzen import (
 from authorizer.sidecar.routes.authzen_aliases import AuthzenAliases
 from authorizer.sidecar.routes.decision_json import decision_json, encoded_decisions_at, refusal_json
 from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
-from authorizer.sidecar.routes.request_state import visible_end
+from authorizer.sidecar.routes.request_state import RequestStates, visible_end
 from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from authorizer.node.node import Node
     from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.http.request_origin import Origin
-    from authorizer.sidecar.routes.request_state import RequestStates
 
 EVALUATION_PATH: Final = "/access/v1/evaluation"
 EVALUATIONS_PATH: Final = "/access/v1/evaluations"

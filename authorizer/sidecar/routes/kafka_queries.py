@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.api.authorizer_api import Action, AuthorizationResult, HttpRequestContext
 from authorizer.api.http.answers.decisions import (
     AllowedNames,
     AuthorizedOperations,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.api.authorizer_api import Action, HttpRequestContext
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
     from authorizer.sidecar.http.limits import LoadLimiter

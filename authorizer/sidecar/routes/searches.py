@@ -17,7 +17,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.http.answers.decisions import (
@@ -57,7 +57,6 @@ from records.principal import KafkaPrincipal
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from msgspec import UnsetType
     from starlette.requests import Request
     from starlette.responses import Response
 

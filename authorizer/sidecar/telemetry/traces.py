@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opentelemetry import propagate
-from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer
 
 from authorizer.sidecar.http.limits import is_health
 from authorizer.sidecar.http.request_metrics import OTHER, method_label
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Tracer
     from starlette.types import Message, Receive, Scope, Send
 
     from authorizer.listeners.connection_peer import Peer

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 
 import msgspec
 
-from authorizer.analysis.plans.plan import PlanResult, application_body
+from authorizer.analysis.plans.plan import AclPlan, PlanResult, application_body
 from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.api.errors import ApiError, OperationTimedOutError, UnknownServerError
@@ -38,7 +38,6 @@ from records.errors import LogUnreachableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from authorizer.analysis.plans.plan import AclPlan
     from authorizer.sidecar.workers.socket_directory import SocketDirectory
     from records.acl import AclBinding, AclBindingFilter
 

@@ -6,15 +6,12 @@ prometheus_client's multiprocess mode, which does not support custom collectors.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 import msgspec
 from prometheus_client import Metric
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from prometheus_client.registry import Collector
+from prometheus_client.registry import Collector
 
 _ADDED: Final = ("counter", "histogram", "gaugehistogram", "summary")
 _LABEL: Final = "worker"

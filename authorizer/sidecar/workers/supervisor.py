@@ -22,15 +22,19 @@ import mmap
 import multiprocessing
 import os
 import signal
+import socket
 import tempfile
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn, Self
+from types import FrameType
+from typing import Final, NoReturn, Self
 
 import structlog
 
@@ -39,6 +43,7 @@ from authorizer.api.errors import ConfigError, RestartNeededError
 from authorizer.authentication.token_buckets import SHARED_BYTES
 from authorizer.configuration.keys.names import CONSOLE_LISTENERS, WORKERS
 from authorizer.configuration.listeners import is_unix
+from authorizer.configuration.load import Config
 from authorizer.listeners.binding import reserve_listener
 from authorizer.listeners.unix_socket import remove_unix
 from authorizer.node.reconfiguration import Reconfiguration
@@ -56,15 +61,6 @@ from authorizer.sidecar.workers.messages import (
 from authorizer.sidecar.workers.socket_directory import ConsoleStatus, SocketDirectory
 from authorizer.sidecar.workers.worker import WRITER, Worker
 from replay.backoff import Backoff
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Mapping
-    from multiprocessing.connection import Connection
-    from multiprocessing.context import ForkProcess
-    from types import FrameType
-
-    from authorizer.configuration.load import Config
 
 log = structlog.get_logger(__name__)
 
