@@ -77,11 +77,7 @@ class ClusterCredentials:
     """Follows the log in a thread of its own."""
 
     def __init__(self, config: Config) -> None:
-        """Open nothing yet.
-
-        Raises:
-            ConfigError: the configured kind of log has no credentials, or there is no log.
-        """
+        """Open nothing yet. ConfigError: the kind of log has no credentials, or there is no log."""
         self._url = config.require_log_url()
         self._client = config.kafka
         if kind_of(self._url) not in (DIRECTORY, QUORUM):

@@ -38,13 +38,10 @@ class FairSlots:
 
     @contextmanager
     def place(self, address: str, *, is_over_limit: bool) -> Iterator[asyncio.Future[None]]:
-        """A place until the end of the block.
+        """A place until the end of the block; NoSlotError: there is none for this address.
 
         The future is done when its turn has come (``call_next``); it raises NoSlotError when the place was
         given to another address.
-
-        Raises:
-            NoSlotError: there is none for this address.
         """
         line, network = self._indebted if is_over_limit else self._good, client_network(address)
         if self._used >= self._size:
@@ -102,12 +99,9 @@ class FairExecutor:
         self._slots = FairSlots(places)
 
     async def run(self, address: str, check: Callable[[], _Result], *, is_over_limit: bool) -> _Result:
-        """What ``check`` returns, from a thread.
+        """What ``check`` returns, from a thread; NoSlotError: too many wait.
 
         ``is_over_limit``: the turn comes after those of all other addresses.
-
-        Raises:
-            NoSlotError: too many wait.
         """
         if self._free:
             self._free -= 1

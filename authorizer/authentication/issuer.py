@@ -34,11 +34,7 @@ class Issuer:
     """The configured issuer; ``key_set``: its keys."""
 
     def __init__(self, config: Config, jwks: str, clock: Clock, *, changed: Callable[[], None]) -> None:
-        """Load its keys if they are in a file; ``key_set.start`` begins to reload them.
-
-        Raises:
-            ConfigError: the file is invalid, or PyJWT is not installed.
-        """
+        """Load its keys if they are in a file; ``key_set.start`` begins to reload them."""
         try:
             from authorizer.authentication.key_set import fetch_key_set, read_key_set  # noqa: PLC0415
             from authorizer.authentication.oidc import OidcTokens  # noqa: PLC0415
@@ -68,8 +64,7 @@ class Issuer:
     ) -> tuple[KafkaPrincipal, float, KeySet]:
         """Return a token's principal, its end (seconds since the epoch) and the keys that verified it.
 
-        Raises:
-            RejectionError: it is not valid, or the queue is full.
+        RejectionError: it is not valid, or the queue is full.
         """
         try:
             return await self._check(token, address, is_over_limit())

@@ -48,8 +48,7 @@ class KeySet:
     def parse(cls, text: bytes) -> Self:
         """Keys of other types, for other uses, too short or with their private part are passed by.
 
-        Raises:
-            ValueError: no JSON of keys, or none is left.
+        ValueError: no JSON of keys, or none is left.
         """
         keys: dict[str | None, dict[str, PyJWK]] = {}
         for jwk in msgspec.json.decode(text, type=_JwkSet).keys:
@@ -97,8 +96,7 @@ def read_key_set(path: Path) -> KeySet:
 def fetch_key_set(url: str) -> KeySet:
     """The keys at a URL, which is https or this machine's; a redirect is not followed.
 
-    Raises:
-        ConfigError: there are none just now, or not within five seconds.
+    ConfigError: there are none just now, or not within five seconds.
     """
     deadline = _Deadline(_FETCH_S)
     handlers: list[urllib.request.BaseHandler] = [

@@ -45,11 +45,7 @@ class OidcTokens:
         self._leeway_s = config.auth_oidc_leeway_ms / 1000
 
     def verify(self, token: str, keys: KeySet) -> tuple[KafkaPrincipal, float]:
-        """Whose token it is, and until when (seconds since the epoch).
-
-        Raises:
-            RefusalError: it is not valid.
-        """
+        """Whose token it is, and until when (seconds since the epoch). RejectionError: it is not valid."""
         try:
             header = jwt.get_unverified_header(token)
             algorithm = header.get("alg")
@@ -88,8 +84,7 @@ class OidcTokens:
 def _until_s(claims: dict[str, Any]) -> float:
     """When a token expires, once its times were found to be numbers (RFC 7519, section 2).
 
-    Raises:
-        RefusalError: one is none, or beyond all time. PyJWT takes texts of numbers, and true for 1.
+    RejectionError: one is none, or beyond all time. PyJWT takes texts of numbers, and true for 1.
     """
     for name in _TIMES:
         value = claims.get(name, 0)

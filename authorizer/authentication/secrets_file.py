@@ -54,11 +54,7 @@ class SecretsFile(Generic[_Entry]):
         self._entry_type = entry_type
 
     def read(self, path: Path) -> list[_Entry]:
-        """Return the entries of a file, in order.
-
-        Raises:
-            ConfigError: it cannot be read, everyone may write to it, or a line is invalid.
-        """
+        """Return the entries, in order. ConfigError: unreadable, writable by everyone, or invalid."""
         try:
             with path.open("rb") as file:
                 mode = os.fstat(file.fileno()).st_mode
@@ -77,21 +73,12 @@ class SecretsFile(Generic[_Entry]):
         return self._parse(data, path)
 
     def put(self, path: Path, entry: _Entry) -> None:
-        """Add an entry, or replace that with its id; create the file if it does not exist.
-
-        Raises:
-            ConfigError: the file is not valid.
-            OSError: it cannot be written.
-        """
+        """Add an entry, or replace that with its id; create the file if need be. Raises as ``remove``."""
         with _lock_directory(path):
             _replace(path, [*self._lines_without(path, entry.id), entry.line()])
 
     def remove(self, path: Path, entry_id: str) -> _Entry | None:
-        """Remove an entry from the file; return it, or None if it does not exist.
-
-        Raises:
-            ConfigError, OSError: as for ``put``.
-        """
+        """Remove and return an entry; None if it does not exist. ConfigError as ``read``, or OSError."""
         with _lock_directory(path):
             found = next((entry for entry in self.read(path) if entry.id == entry_id), None)
             if found is not None:

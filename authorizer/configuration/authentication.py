@@ -22,11 +22,7 @@ from authorizer.configuration.listeners import is_unix
 def require_complete_authentication(
     values: Mapping[str, Any], listeners: Sequence[Endpoint], admin_listeners: Sequence[Endpoint]
 ) -> None:
-    """Refuse incomplete settings of an issuer, and listeners that would answer no caller.
-
-    Raises:
-        ConfigError: names the missing key.
-    """
+    """Refuse incomplete settings of an issuer, and listeners that would answer no caller."""
     _require_complete_issuer(values)
     for_admin = {endpoint.listener_name: endpoint for endpoint in admin_listeners}
     by_name = for_admin | {endpoint.listener_name: endpoint for endpoint in listeners}

@@ -45,12 +45,7 @@ class BrokerLog:
 
     @property
     def url(self) -> str:
-        """The log's path, after a check that the directory exists.
-
-        Raises:
-            ConfigError: the directory is not on this machine.
-            OSError: the directory is not accessible.
-        """
+        """The log's path. ConfigError: the directory is on another machine; OSError: not accessible."""
         try:
             self.directory.stat()
         except (FileNotFoundError, NotADirectoryError) as error:

@@ -60,11 +60,9 @@ _JAVA_ONLY: Final = (
 
 
 def refuse_client_keys(properties: Mapping[str, str], *, has_tls_listener: bool) -> None:
-    """Raise ConfigError for the first key that only a Kafka client would read.
+    """Raise ConfigError for the first key that only a Kafka client would read, in a file of no broker.
 
-    Args:
-        properties: the properties of a file that is no broker's.
-        has_tls_listener: whether ``ssl.truststore.*`` and the like are read, by a listener.
+    ``has_tls_listener``: whether ``ssl.truststore.*`` and the like are read, by a listener.
     """
     refused = [name for name in properties if _is_client_key(name, has_tls_listener=has_tls_listener)]
     if not refused:

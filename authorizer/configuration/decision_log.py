@@ -137,11 +137,7 @@ def sampling_interval(
 
 
 def parse_rules(text: str, *, key: str) -> tuple[Rule, ...]:
-    """Parse rules, separated by semicolons.
-
-    Raises:
-        ConfigError: names the invalid word, and what is allowed.
-    """
+    """Parse rules, separated by semicolons. A ConfigError names the invalid word, and what is allowed."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=";")
     lexer.whitespace_split = True
     lexer.commenters = ""

@@ -81,11 +81,7 @@ def parse_listeners(
     allowed: str = LISTENERS_ALLOWED,
     distinct_ports: bool = True,
 ) -> tuple[Endpoint, ...]:
-    """Parse listeners, in order; an empty host (every interface) is None, port 0 is any free port.
-
-    Raises:
-        ConfigError: not a listener, no protocol for its name, or a name or port twice.
-    """
+    """Parse listeners, in order; an empty host (every interface) is None, port 0 is any free port."""
     endpoints = tuple(_endpoint(part, text, key, protocols, allowed) for part in split_list(text))
     if not endpoints:
         raise ConfigError(key, text, f"at least one of {allowed}")
@@ -133,11 +129,7 @@ def require_distinct(
 
 
 def require_served(endpoints: Sequence[Endpoint], *, key: str, allow_plaintext: bool) -> None:
-    """Refuse listeners that the sidecar cannot serve, or not safely.
-
-    Raises:
-        ConfigError: a listener with SASL, or PLAINTEXT beyond loopback.
-    """
+    """Refuse listeners that the sidecar cannot serve (SASL), or not safely (PLAINTEXT beyond loopback)."""
     for endpoint in endpoints:
         shown = f"{endpoint.listener_name}://{endpoint.host or ''}:{endpoint.port}"
         if endpoint.security_protocol not in (SecurityProtocol.PLAINTEXT, SecurityProtocol.SSL):
@@ -158,11 +150,7 @@ def require_served(endpoints: Sequence[Endpoint], *, key: str, allow_plaintext: 
 def require_admin_served(
     endpoints: Sequence[Endpoint], *, http_names: Container[str], key: str, allow_plaintext: bool
 ) -> None:
-    """Refuse listeners of Kafka's protocol that cannot be served, or not safely.
-
-    Raises:
-        ConfigError: a Unix socket, a name twice, or no encryption beyond loopback.
-    """
+    """Refuse a Unix socket, a name twice, or no encryption beyond loopback, for Kafka's protocol."""
     for endpoint in endpoints:
         shown = f"{endpoint.listener_name}://{endpoint.host or ''}:{endpoint.port}"
         if is_unix(endpoint):
@@ -181,11 +169,7 @@ def require_admin_served(
 
 
 def console_listeners(names: Sequence[str], listeners: Sequence[Endpoint], *, key: str) -> tuple[str, ...]:
-    """Return the listeners' names that ``aclog.console.listeners`` selects.
-
-    Raises:
-        ConfigError: no listener has one of the names.
-    """
+    """Return the listeners' names that ``aclog.console.listeners`` selects; ConfigError: not one exists."""
     known = [endpoint.listener_name or "" for endpoint in listeners]
     if tuple(names) == (EVERY_LISTENER,):
         return tuple(known)

@@ -189,19 +189,11 @@ class Config(ConfigKeys):
         return self.inputs.cluster
 
     def of_cluster(self, cluster: str) -> Config:
-        """Return the configuration of one cluster of a fleet.
-
-        Raises:
-            ConfigError: a value that is not allowed.
-        """
+        """Return the configuration of one cluster of a fleet."""
         return replace(self.inputs, cluster=cluster).config()
 
     def served_listeners(self) -> tuple[Endpoint, ...]:
-        """Return the listeners, after a check that the sidecar can serve each of them safely.
-
-        Raises:
-            ConfigError: a listener is neither SSL nor PLAINTEXT where that is allowed.
-        """
+        """Return the listeners. ConfigError: the sidecar cannot serve each of them safely."""
         allow_plaintext = self.allow_plaintext_beyond_loopback
         require_served(self.listeners, key=self.listeners_key, allow_plaintext=allow_plaintext)
         return self.listeners
@@ -217,11 +209,7 @@ class Config(ConfigKeys):
         return ADMIN_LISTENERS if self.cluster is None else cluster_key(self.cluster, ADMIN_LISTENERS)
 
     def served_admin_listeners(self) -> tuple[Endpoint, ...]:
-        """Return the listeners of Kafka's protocol, after a check that each can be served safely.
-
-        Raises:
-            ConfigError: a listener has no protocol, or no encryption beyond loopback.
-        """
+        """Return the listeners of Kafka's protocol. ConfigError: one has no protocol, or cannot be served."""
         require_admin_served(
             self.admin_listeners,
             http_names={endpoint.listener_name or "" for endpoint in self.listeners},
@@ -231,11 +219,7 @@ class Config(ConfigKeys):
         return self.admin_listeners
 
     def advertised_admin_listeners(self) -> dict[str, Endpoint]:
-        """Return by listener name the addresses that Metadata gives to clients of Kafka's protocol.
-
-        Raises:
-            ConfigError: an address without host or port, or of a listener that does not exist.
-        """
+        """Return by listener name the addresses that Metadata gives to clients of Kafka's protocol."""
         text = self.admin_advertised_listeners_text
         advertised = _admin_endpoints(self.inputs, ADMIN_ADVERTISED_LISTENERS, text, self.properties)
         known = {endpoint.listener_name for endpoint in self.admin_listeners}
@@ -251,9 +235,7 @@ class Config(ConfigKeys):
     def require_log_url(self) -> str:
         """Return the log's URL: the configured one, or that of the broker whose own file was read.
 
-        Raises:
-            ConfigError: no log is configured, or the broker's log is not on this machine.
-            OSError: the broker's directory is not accessible.
+        ConfigError: no log is configured; and the errors of ``BrokerLog.url``.
         """
         if self.log_url is not None:
             return self.log_url
@@ -272,16 +254,11 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, str | None] | None = None,
 ) -> Config:
-    """Read and validate the configuration.
+    """Read and validate the configuration, with defaults only if ``path`` is None.
 
-    Args:
-        path: a Java properties file; None for defaults only.
-        environ: environment variables, os.environ if None. Those of ``BY_VARIABLE`` count, and
-            ``ACLOG_KAFKA_...`` and ``ACLOG_DECISION_LOG_KAFKA_...`` for client settings.
-        flags: texts by key name; None values are ignored.
-
-    Raises:
-        ConfigError: an unreadable file, an unknown ``aclog.`` key, a value that is not allowed.
+    Of the environment (``os.environ`` if None) those of ``BY_VARIABLE`` count, and ``ACLOG_KAFKA_...`` and
+    ``ACLOG_DECISION_LOG_KAFKA_...`` for client settings. ``flags`` are texts by key name; None is ignored.
+    ConfigError: an unreadable file, an unknown ``aclog.`` key, a value that is not allowed.
     """
     set_flags = {name: text for name, text in (flags or {}).items() if text is not None}
     in_file = {} if path is None else read_properties(path)

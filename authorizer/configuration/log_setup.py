@@ -69,11 +69,8 @@ def setup_logging(
 ) -> LogOutput:
     """Configure structlog and the root logger; a second call replaces the first configuration.
 
-    Args:
-        format: one of ``keys.node.LOGGING_FORMATS``.
-        level: the lowest level that is written, except by the audit log, which has its own.
-        stream: the output; the present stderr if None.
-        shared_by: lock file of several processes that write to the same stream.
+    ``format``: of ``keys.node.LOGGING_FORMATS``. The audit log has its own level. ``shared_by``: lock file of
+    several processes that write to the same stream, which is by default stderr.
     """
     stream = sys.stderr if stream is None else stream
     as_json = format == "json" or (format == "auto" and not stream.isatty())

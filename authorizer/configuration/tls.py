@@ -88,11 +88,7 @@ class TlsSettings:
 
 
 def tls_settings(properties: Mapping[str, str], listener_name: str) -> TlsSettings:
-    """Return the TLS settings of a listener, from all properties.
-
-    Raises:
-        ConfigError: no key or certificate, a store that is not PEM, or a value that is not allowed.
-    """
+    """Return the TLS settings of a listener, from all properties."""
     of = _ListenerProperties(properties, listener_name)
     cipher_suites = of.text(SSL_CIPHER_SUITES)
     if cipher_suites:

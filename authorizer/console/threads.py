@@ -87,9 +87,7 @@ class ComparisonScheduler:
     async def run(self, request: Request, work: Callable[[Callable[[], None]], _T]) -> _T:
         """Run ``work``, which calls its argument often and ends when that raises.
 
-        Raises:
-            HttpError: 503, the comparison exceeds the long limit.
-            ConnectionResetError: the client disconnected.
+        HttpError 503: the comparison exceeds the long limit. ConnectionResetError: the client disconnected.
         """
         return await while_connected(request, self._run(work))
 

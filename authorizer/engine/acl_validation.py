@@ -54,9 +54,8 @@ class HostRules(NamedTuple):
 def validate_binding(binding: AclBinding, hosts: HostRules | None = None) -> None:
     """Raise for a binding that Kafka refuses, with its message; without ``hosts`` any host is valid.
 
-    Raises:
-        InvalidRequestError: a subclass for each kind of KIP-50.
-        UnsupportedLevelError: a network, below the metadata.version that supports networks.
+    InvalidRequestError has a subclass for each kind of KIP-50. UnsupportedLevelError: a network, below the
+    metadata.version that supports networks.
     """
     pattern, entry = binding.pattern, binding.entry
     # AclApis.handleCreateAcls

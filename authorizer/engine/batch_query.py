@@ -80,11 +80,7 @@ class BatchAuthorizer(Protocol):
 
 
 def answer_query(authorizer: BatchAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer one query by the authorizer's current state.
-
-    Raises:
-        DecodeError: a field is missing, or has an invalid value.
-    """
+    """Answer one query by the current state. DecodeError: a field is missing, or has an invalid value."""
     kind = query.get("kind", "authorize")
     if kind not in _KINDS:
         raise DecodeError(f"a query's kind is one of {', '.join(_KINDS)}, not `{kind}`")
@@ -101,10 +97,8 @@ def answer_query(authorizer: BatchAuthorizer, query: Mapping[str, Any]) -> dict[
 def request_of_query(query: Mapping[str, Any]) -> tuple[RequestContext, Action]:
     """Return the request of a query of kind authorize.
 
-    Raises:
-        KeyError: a field is missing.
-        DecodeError: an unknown name or code.
-        ValueError: the principal has no colon, or the host is no IP address.
+    KeyError: a field is missing. DecodeError: an unknown name or code. ValueError: the principal has no
+    colon, or the host is no IP address.
     """
     context = _context(query)
     action = Action(

@@ -77,8 +77,7 @@ _V6ONLY: Final = (socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)
 def bind_local(directory: Path) -> socket.socket:
     """Bind the local socket of a log, not listening yet; the caller has the writer lock.
 
-    Raises:
-        OSError: the file system has no sockets, the permission is missing, or another kind of file exists.
+    OSError: the file system has no sockets, the permission is missing, or another kind of file exists.
     """
     path = directory / SOCKET_FILE
     remove_unix(path)
@@ -86,11 +85,7 @@ def bind_local(directory: Path) -> socket.socket:
 
 
 def bind_listener(endpoint: Endpoint, key: str) -> socket.socket:
-    """Open the listening socket of a listener; ``key``: of its configuration.
-
-    Raises:
-        ConfigError: the address cannot be bound.
-    """
+    """Open the listening socket of a listener. A ConfigError names its ``key``."""
     with _as_config_error(endpoint, key):
         bound = _bind(endpoint)
         bound.listen(BACKLOG)
@@ -98,11 +93,7 @@ def bind_listener(endpoint: Endpoint, key: str) -> socket.socket:
 
 
 def reserve_listener(endpoint: Endpoint, key: str) -> socket.socket:
-    """Bind a listener's address for several processes (``share_listener``), without listening.
-
-    Raises:
-        ConfigError: the address cannot be bound.
-    """
+    """Bind a listener's address for several processes (``share_listener``), without listening."""
     with _as_config_error(endpoint, key):
         bound = _bind(endpoint)
         if bound.family != socket.AF_UNIX:

@@ -115,9 +115,7 @@ def find_spiffe_id(uris: Iterable[str]) -> str | None:
     """Return the SPIFFE id among a certificate's URIs (X509-SVID, section 2); None if there is none.
 
     Scheme and trust domain are case-insensitive; they are returned in lower case, as SPIFFE writes them.
-
-    Raises:
-        ValueError: there are several, or one is malformed. Then no other name of the certificate may be used.
+    ValueError: there are several, or one is malformed. Then no other name of the certificate may be used.
     """
     found = [uri for uri in uris if _IS_SPIFFE.match(uri)]
     if not found:

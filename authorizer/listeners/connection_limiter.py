@@ -31,16 +31,9 @@ def allow_connections(
 ) -> int:
     """Raise this process's limit of open files, as far as permitted.
 
-    Args:
-        wanted: connections to admit, by each server.
-        extra: further connections of each server, for health requests.
-        clusters: number of clusters of the process.
-        servers: servers of the process that accept connections: of HTTP, and of Kafka's protocol.
-        warns: whether to log that there are too few files.
-
-    Returns:
-        How many connections each server can admit, with a reserve for other files: ``wanted``, or fewer; at
-        least one.
+    Each server is to admit ``wanted`` connections, and ``extra`` ones for health requests. Returned is how
+    many each can admit, with a reserve for other files: ``wanted``, or fewer; at least one. ``servers``:
+    those of the process that accept connections: of HTTP, and of Kafka's protocol.
     """
     reserved = _RESERVED + _RESERVED_PER_CLUSTER * (clusters - 1) + servers * extra
     needed = servers * wanted + reserved
@@ -143,9 +136,7 @@ class ConnectionLimiter:
     def admit(self, listener: Listener, address: str | None) -> Admission | None:
         """Count an accepted connection; None: it is beyond the limits and must be closed.
 
-        Args:
-            listener: of the connection.
-            address: the IP address of the peer, if it has one.
+        ``address``: the IP address of the peer, if it has one.
         """
         limit = None if listener.is_local else self._exceeded_limit(address)
         if limit is not None:

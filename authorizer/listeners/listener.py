@@ -30,13 +30,8 @@ _HOST: Final = re.compile(
 def parse_host(header: str) -> str | None:
     """Return the name or address of a Host header, in lower case and without a dot at its end.
 
-    Sources: RFC 9112, section 3.2; RFC 3986, section 3.2.2.
-
-    Args:
-        header: ``NAME[:PORT]``, ``IPV4[:PORT]`` or ``[IPV6][:PORT]``.
-
-    Returns:
-        None for anything else: ``[::1].evil.example`` is not an address.
+    None for anything but ``NAME[:PORT]``, ``IPV4[:PORT]`` or ``[IPV6][:PORT]``: ``[::1].evil.example`` is not
+    an address. Sources: RFC 9112, section 3.2; RFC 3986, section 3.2.2.
     """
     matched = _HOST.fullmatch(header)
     if matched is None:

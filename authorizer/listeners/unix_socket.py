@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 def bind_unix(path: Path, mode: int) -> socket.socket:
     """Bind a socket to ``path``, not listening yet, with these permissions whatever the umask.
 
-    Raises:
-        OSError: the name exists, the file system has no sockets, or the permission is missing.
+    OSError: the name exists, the file system has no sockets, or the permission is missing.
     """
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -43,9 +42,7 @@ def remove_unix(path: Path) -> None:
 def connect_unix(path: Path, timeout_s: float) -> socket.socket:
     """Connect to the server that listens at ``path``.
 
-    Raises:
-        FileNotFoundError, ConnectionRefusedError: there is no server.
-        OSError: the connection failed, such as PermissionError for another user.
+    FileNotFoundError, ConnectionRefusedError: there is none. OSError: such as of another user.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

@@ -73,11 +73,7 @@ class NodePermissionsDigest:
         return None if computed is None else computed.known
 
     def digest_of(self, state: AuthorizerState) -> SemanticDigest:
-        """Return the digest of a state of the authorizer; the calling thread computes it if necessary.
-
-        Raises:
-            AuthorizerNotReadyError: the node is closing.
-        """
+        """Return the digest of a state of the authorizer; the calling thread computes it if necessary."""
         with self._lock:
             computed = self._computed
         if computed is None or not _is_same(computed.state, state):

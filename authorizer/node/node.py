@@ -127,12 +127,7 @@ class Node:
         writer: RemoteWriter | None,
         reconfiguration: Reconfiguration | None,
     ) -> None:
-        """Wire everything to an open log; no thread runs yet.
-
-        Raises:
-            ConfigError: the authorizer refuses a setting.
-            SnapshotError: the store's URL is invalid.
-        """
+        """Wire everything to an open log; no thread runs yet. ConfigError, SnapshotError as ``open``."""
         self.config = config
         self.reconfiguration = reconfiguration or Reconfiguration(config)
         self.log = log
@@ -222,14 +217,9 @@ class Node:
     ) -> Self:
         """Open the configured log and wire everything to it.
 
-        Args:
-            config: the settings.
-            clock: by default the system's.
-            lazily: do not wait for a topic's cluster; ``connect`` does, and checks that the topic is a log.
-            audit: by default one that writes to the logger ``kafka.authorizer.logger``.
-            writer: another process that writes the log and the snapshots for this node; by default the node
-                does both.
-            reconfiguration: of ``config``, if other components share it.
+        ``lazily``: do not wait for a topic's cluster; ``connect`` does, and checks that the topic is a log.
+        ``writer``: another process that writes the log and the snapshots for this node; by default the node
+        does both. ``reconfiguration``: of ``config``, if other components share it.
 
         Raises:
             ConfigError: no log is configured, or a setting is refused.
@@ -278,8 +268,7 @@ class Node:
     def connect(self) -> None:
         """Block until the log's cluster has answered, or the node is closed.
 
-        Raises:
-            LogError: the cluster refuses access, or has no such log; a retry is useless.
+        LogError: the cluster refuses access, or has no such log; a retry is useless.
         """
         backoff = Backoff()
         while not self._closing.is_set():
@@ -335,8 +324,7 @@ class Node:
     def wait_until_ready(self, timeout_s: float) -> bool:
         """Block until the first load is complete; False on timeout or close.
 
-        Raises:
-            AclogError: the reason why it does not complete; the node continues to retry.
+        AclogError: the reason why it does not complete; the node continues to retry.
         """
         return self.loader.wait_until_ready(timeout_s)
 

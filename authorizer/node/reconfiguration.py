@@ -68,12 +68,10 @@ class Reconfiguration:
         self._subscribers: list[Callable[[Config], None]] = []
 
     def subscribe(self, on_change: Callable[[Config], None], known: Config | None = None) -> None:
-        """Call ``on_change`` with each new, valid configuration; it must not raise.
+        """Call ``on_change``, which must not raise, with each new configuration, in the changing thread.
 
-        Args:
-            on_change: called in the thread that changes the settings.
-            known: the configuration that the subscriber started with; if it is outdated, ``on_change`` is
-                called immediately.
+        ``known``: the configuration that the subscriber started with; if it is outdated, ``on_change`` is
+        called immediately.
         """
         with self._lock:
             self._subscribers.append(on_change)
@@ -88,11 +86,9 @@ class Reconfiguration:
     def reload(self, by: str, clusters: Sequence[Reconfiguration] = ()) -> list[Change]:
         """Apply the file's present content, and drop the values of ``put``.
 
-        ``by`` is the originator, for the log; ``clusters`` of a fleet are changed atomically.
-
-        Raises:
-            ConfigError: there is no file, or a value in it is not allowed; nothing has changed.
-            RestartNeededError: a key has changed that is not dynamic; nothing has changed.
+        ``by`` is the originator, for the log; ``clusters`` of a fleet are changed atomically. Nothing has
+        changed if it raises: ConfigError, there is no file, or a value in it is not allowed;
+        RestartNeededError, a key has changed that is not dynamic.
         """
         with ExitStack() as locks:
             for each in (self, *clusters):
@@ -120,11 +116,8 @@ class Reconfiguration:
     def put(self, texts: Mapping[str, str | None], by: str, *, is_trial: bool = False) -> list[Change]:
         """Set dynamic keys over all other sources; None drops the value of an earlier ``put``.
 
-        ``is_trial``: return the changes without making them.
-
-        Raises:
-            ConfigError: a value is not allowed; nothing has changed.
-            RestartNeededError: a key is not dynamic; nothing has changed.
+        ``is_trial``: return the changes without making them. Nothing has changed if it raises: ConfigError, a
+        value is not allowed; RestartNeededError, a key is not dynamic.
         """
         with self._lock:
             _require_dynamic(texts, self.config)

@@ -104,11 +104,7 @@ class StandardAuthorizer:
     # -- settings ------------------------------------------------------------------------------------------
 
     def configure(self, configs: Mapping[str, object]) -> None:
-        """Apply ``super.users``, ``allow.everyone.if.no.acl.found`` and ``aclog.kafka.version``.
-
-        Raises:
-            ConfigError: a value is not allowed; nothing has changed.
-        """
+        """Apply ``super.users``, ``allow.everyone.if.no.acl.found`` and ``aclog.kafka.version``, or none."""
         settings = AuthorizerSettings.from_configs(configs, of_brokers=self._of_brokers)
         with self._lock:
             state = self._state
@@ -206,9 +202,8 @@ class StandardAuthorizer:
     ) -> list[AuthorizationResult]:
         """Decide all actions on one state, by default the current one; return their results.
 
-        Raises:
-            AuthorizerNotReadyError: not loaded, and the principal is not a super user.
-            ValueError: an action's resource is not LITERAL.
+        AuthorizerNotReadyError: not loaded, and the principal is not a super user, here and in the methods
+        below. ValueError: an action's resource is not LITERAL.
         """
         state = self._state if state is None else state
         return authorize_actions(state, context, actions, self._audit, self.metrics)
@@ -254,11 +249,7 @@ class StandardAuthorizer:
         name: str,
         state: AuthorizerState | None = None,
     ) -> tuple[AclOperation, ...]:
-        """Return the allowed ones of the release's operations (KIP-430), by default on the current state.
-
-        Raises:
-            AuthorizerNotReadyError: not loaded, and the principal is not a super user.
-        """
+        """Return the allowed ones of the release's operations (KIP-430), by default on the current state."""
         return self.authorized_operations_of_each(context, resource_type, [name], state)[0]
 
     def authorized_operations_of_each(
@@ -282,12 +273,7 @@ class StandardAuthorizer:
         resource_type: ResourceType,
         state: AuthorizerState | None = None,
     ) -> AuthorizationResult:
-        """Decide whether the operation is allowed on any resource of the type (KIP-679).
-
-        Raises:
-            AuthorizerNotReadyError: not loaded, and the principal is not a super user.
-            ValueError: ANY or UNKNOWN.
-        """
+        """Decide whether the operation is allowed on any resource of the type (KIP-679), not ANY, UNKNOWN."""
         check_arguments(operation, resource_type)
         state = self._state if state is None else state
         (probed,) = authorize_actions(
@@ -317,8 +303,7 @@ class StandardAuthorizer:
     ) -> list[Future[AclCreateResult]]:  # Kafka's callers authorize the context
         """Return a future for each binding, done when it is committed and replayed here.
 
-        Raises:
-            NotControllerError: this authorizer cannot write.
+        NotControllerError, here and by ``delete_acls``: this authorizer cannot write.
         """
         del context
         return self._mutator_or_error().create_acls(bindings)
@@ -326,11 +311,7 @@ class StandardAuthorizer:
     def delete_acls(
         self, context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
     ) -> list[Future[AclDeleteResult]]:
-        """Return a future for each filter, done when its removals are committed and replayed here.
-
-        Raises:
-            NotControllerError: this authorizer cannot write.
-        """
+        """Return a future for each filter, done when its removals are committed and replayed here."""
         del context
         return self._mutator_or_error().delete_acls(filters)
 

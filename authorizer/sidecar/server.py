@@ -163,11 +163,7 @@ class Sidecar:
         self._load.other_loop = companion.pulse
 
     def serve(self, node: Node) -> NoReturn:
-        """Answer requests for a started node until a signal.
-
-        Raises:
-            LogError: the log's cluster answered, but the node cannot use the log (Node.reach).
-        """
+        """Answer requests for a started node until a signal. LogError: as of ``Node.connect``."""
         self._load.connections.reserve_files()
         with self:
             self.start(node)

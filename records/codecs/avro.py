@@ -95,9 +95,8 @@ class AvroCodec:
     def decode(self, data: bytes | memoryview) -> AclRecord:
         """Decode a value.
 
-        Raises:
-            UnsupportedVersionError: written with an unknown schema.
-            DecodeError: invalid; ``position`` is within ``data``.
+        UnsupportedVersionError: written with an unknown schema. DecodeError: its ``position`` is within
+        ``data``.
         """
         name, fields = self.decode_fields(data)
         for code in _CODES & fields.keys():

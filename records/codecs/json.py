@@ -125,9 +125,8 @@ def loads(line: str | bytes) -> MetadataRecord:
 def from_json(payload: Mapping[str, Any]) -> MetadataRecord:
     """Parse a payload.
 
-    Raises:
-        UnsupportedVersionError: an ACL or transaction record in a version other than 0.
-        DecodeError: an invalid payload; the reason names the field.
+    UnsupportedVersionError: an ACL or transaction record in a version other than 0. A DecodeError names the
+    invalid field.
     """
     api_key = _api_key(_required(payload, "type"))
     version = _integer(_required(payload, "version"), "version", 0, _VERSION_MAX)

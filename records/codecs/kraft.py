@@ -88,9 +88,8 @@ def record_type_name(api_key: int) -> str:
 def decode_frame(value: bytes | memoryview) -> MetadataRecord:
     """Decode a value of the metadata log.
 
-    Raises:
-        UnsupportedVersionError: a frame version other than 1, or a known record in a version other than 0.
-        DecodeError: invalid; ``position`` is within ``value``.
+    UnsupportedVersionError: a frame version other than 1, or a known record in a version other than 0.
+    DecodeError: its ``position`` is within ``value``.
     """
     data = value if isinstance(value, bytes) else bytes(value)
     return decode_frame_at(data, 0, len(data))
@@ -184,8 +183,7 @@ _DECODERS: Final[dict[int, Callable[[MessageReader], MetadataRecord]]] = {
 def encode_frame(record: MetadataRecord) -> bytes:
     """Encode a record byte for byte as Kafka does.
 
-    Raises:
-        EncodeError: a record known by its header only, or a field that the format cannot hold.
+    EncodeError: a record known by its header only, or a field that the format cannot hold.
     """
     match record:
         case AccessControlEntryRecord():

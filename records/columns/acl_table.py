@@ -111,11 +111,7 @@ class AclTable:
 
     @classmethod
     def of(cls, acls: Collection[AppliedAcl]) -> Self:
-        """Create a table from objects.
-
-        Raises:
-            EncodeError: a code beyond int8, or an id that is not 16 bytes.
-        """
+        """Create a table from objects. EncodeError: a code beyond int8, or an id that is not 16 bytes."""
         records = [acl.record for acl in acls]
         if any(len(record.id) != UUID_BYTES for record in records):
             raise EncodeError(f"an id that is not {UUID_BYTES} bytes")

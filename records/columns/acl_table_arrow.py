@@ -49,8 +49,7 @@ def to_arrow(table: AclTable) -> pa.RecordBatch:
 def from_arrow(columns: Mapping[str, pa.ChunkedArray]) -> AclTable:
     """Convert columns of ACL_SCHEMA's types; texts may be dictionary-encoded.
 
-    Raises:
-        UnicodeDecodeError: a text is not UTF-8, for example in a damaged file.
+    UnicodeDecodeError: a text is not UTF-8, for example in a damaged file.
     """
     table: dict[str, Any] = {
         name: number_column(columns[field]) if name in CODES else text_column(columns[field])
@@ -99,9 +98,5 @@ def _require_utf8(array: pa.StringArray) -> None:
 
 
 def text_array(column: TextColumn) -> pa.StringArray:
-    """Convert to an Arrow array with one text per row.
-
-    Raises:
-        UnicodeEncodeError: one has a lone surrogate.
-    """
+    """Convert to an Arrow array with one text per row. UnicodeEncodeError: one has a lone surrogate."""
     return column.strings.take(number_array(column.codes))

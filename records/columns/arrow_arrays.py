@@ -39,12 +39,9 @@ def string_array(texts: Sequence[str]) -> pa.StringArray:
 
 
 def text_tuple(array: pa.StringArray) -> tuple[str, ...]:
-    """The texts of an array without nulls.
+    """The texts of an array without nulls. UnicodeDecodeError: one is not UTF-8.
 
     Reads Arrow's buffers: ``to_pylist`` creates a scalar for every text and takes several times as long.
-
-    Raises:
-        UnicodeDecodeError: one is not UTF-8.
     """
     data, bounds = _blob(array)
     if data.isascii():

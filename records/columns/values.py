@@ -187,10 +187,7 @@ def texts(data: bytes, bounds: Sequence[Ints]) -> list[Any]:
 
     The bounds increase, from text to text within a row and from row to row. The data becomes one Arrow array,
     whose elements are the texts of each row and the bytes after each of them. Arrow takes every other
-    element.
-
-    Raises:
-        pa.ArrowInvalid: one is not UTF-8.
+    element. pa.ArrowInvalid: one is not UTF-8.
     """
     return [column.cast(pa.string()) for column in pieces(data, bounds)]
 

@@ -36,13 +36,8 @@ _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno
 def atomic_write(path: Path, *, only_new: bool = False) -> Iterator[IO[bytes]]:
     """A file to write to, which replaces ``path`` when the block ends without an exception.
 
-    Args:
-        path: an existing or new file, or anything else that can be written to.
-        only_new: never replace an existing file, including one created in the meantime.
-
-    Raises:
-        FileExistsError: ``only_new``, and the path exists.
-        OSError: the directory does not exist or cannot be written to; the error names ``path``.
+    ``path`` may be anything else that can be written to. ``only_new``: never replace an existing file,
+    including one created in the meantime: FileExistsError. Any other OSError names ``path``.
     """
     with _named(path):
         target = _target(path)

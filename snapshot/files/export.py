@@ -44,11 +44,8 @@ def export_image(
 ) -> None:
     """Write the state to ``path``, replacing an existing file.
 
-    ``raw_cells``: in CSV, do not mark texts that a spreadsheet would run as formulas.
-
-    Raises:
-        EncodeError: text that is not valid Unicode.
-        SnapshotError: the file cannot be written, or fastavro is not installed.
+    ``raw_cells``: in CSV, do not mark texts that a spreadsheet would run as formulas. EncodeError: text that
+    is not valid Unicode. SnapshotError: the file cannot be written, or fastavro is not installed.
     """
     records = sorted((acl.record for acl in image), key=lambda record: (record.content, record.id))
     try:

@@ -39,12 +39,9 @@ def is_formatted(directory: Path) -> bool:
 
 
 def write_bootstrap(image: AclsImage, path: Path, features: Mapping[str, int]) -> None:
-    """Write a new file; equal images give equal files.
+    """Write a new file; equal ACLs give equal files.
 
-    Args:
-        image: its ACLs; their offsets are not written.
-        path: the file, created or replaced.
-        features: the new cluster's levels, including metadata.version.
+    ``features``: the new cluster's levels, including metadata.version.
 
     Raises:
         EncodeError: an ACL that the format cannot hold.
@@ -67,14 +64,13 @@ def write_bootstrap(image: AclsImage, path: Path, features: Mapping[str, int]) -
 def add_to_formatted(image: AclsImage, directory: Path) -> tuple[Path, Mapping[str, int]]:
     """Add the ACLs to the bootstrap records of a formatted log directory; existing bytes do not change.
 
-    Returns:
-        The file, and the feature levels in it.
+    Returns the file, and the feature levels in it.
 
     Raises:
         EncodeError: an ACL that the format cannot hold.
         SnapshotMissingError: the directory has no bootstrap records.
         SnapshotRefusedError: the node has started before, or the file already has ACLs.
-        SnapshotCorruptError, SnapshotUnsupportedError, SnapshotError: the file cannot be read or written.
+        SnapshotError: the file cannot be read or written.
     """
     if any((directory / _METADATA).glob("*.log")):
         raise SnapshotRefusedError(

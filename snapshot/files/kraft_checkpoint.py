@@ -66,11 +66,7 @@ def parse_checkpoint_name(name: str) -> tuple[int, int] | None:
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a file is a checkpoint, by its name and the start of its first batch; it may be damaged.
-
-    Raises:
-        SnapshotError: the file cannot be read.
-    """
+    """Whether a file is a checkpoint, by its name and the start of its first batch; it may be damaged."""
     try:
         with path.open("rb") as file:
             beginning = file.read(MAGIC_AT + 1)
@@ -106,11 +102,7 @@ def read_checkpoint(path: str | Path) -> AclsImage:
 
 
 def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, source: str) -> AclsImage:
-    """The same for the bytes of a file; ``source`` names it in errors.
-
-    Raises:
-        SnapshotCorruptError, SnapshotUnsupportedError: as ``read_checkpoint``.
-    """
+    """The same for the bytes of a file; ``source`` names it in errors, as those of ``read_checkpoint``."""
     try:
         return _decode(data, end_offset, epoch)
     except UnsupportedVersionError as error:
@@ -120,11 +112,9 @@ def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, source: str) 
 
 
 def checkpoint_of(log: MetadataLog, checkpoint: CheckpointId) -> AclsImage:
-    """Read one of ``log.checkpoints()``.
+    """Read one of ``log.checkpoints()``; raises as ``read_checkpoint``.
 
-    Raises:
-        LogError, OSError: it cannot be read any more; there may be a newer one.
-        SnapshotCorruptError, SnapshotUnsupportedError: as ``read_checkpoint``.
+    LogError, OSError: it cannot be read any more; there may be a newer one.
     """
     return decode_checkpoint(
         log.checkpoint_bytes(checkpoint),
@@ -137,12 +127,8 @@ def checkpoint_of(log: MetadataLog, checkpoint: CheckpointId) -> AclsImage:
 def write_checkpoint(image: AclsImage, directory: str | Path) -> Path:
     """Write the image as Kafka would, into ``directory``, atomically; equal images give equal files.
 
-    Returns:
-        The file.
-
-    Raises:
-        EncodeError: an ACL that the format cannot hold: a text of more than 32,767 bytes, say.
-        SnapshotError: the file cannot be written.
+    EncodeError: an ACL that the format cannot hold: a text of more than 32,767 bytes, say. SnapshotError: the
+    file, which is returned, cannot be written.
     """
     provenance = image.provenance
     path = Path(directory) / checkpoint_name(provenance.end_offset, provenance.epoch)

@@ -166,9 +166,8 @@ class SnapshotManifest:
     def from_json(cls, data: bytes, *, source: str) -> SnapshotManifest:
         """Parse and check the text of ``manifest.json``; ``source`` names it in errors.
 
-        Raises:
-            SnapshotCorruptError: not a manifest, or a damaged one.
-            SnapshotUnsupportedError: a newer format version.
+        SnapshotCorruptError: not a manifest, or a damaged one. SnapshotUnsupportedError: a newer format
+        version.
         """
         try:
             fields = json.loads(data)

@@ -47,11 +47,7 @@ class _Stored(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 def put_metadata(
     storage: Storage, ref: SnapshotRef, metadata: MetadataImage, *, attempt: str
 ) -> MetadataFile | None:
-    """Write the file into the directory of a new snapshot; None if there is no such metadata.
-
-    Raises:
-        SnapshotError: the store cannot be written to.
-    """
+    """Write the file into the directory of a new snapshot; None if there is no such metadata."""
     if metadata == MetadataImage.EMPTY:
         return None
     stored = _Stored(
@@ -72,8 +68,7 @@ def decode_metadata(
 ) -> MetadataImage:
     """The file's content together with the manifest's; ``source`` names the file in errors.
 
-    Raises:
-        SnapshotCorruptError: not what ``put_metadata`` writes.
+    SnapshotCorruptError: not what ``put_metadata`` writes.
     """
     try:
         stored = msgspec.json.decode(data, type=_Stored)

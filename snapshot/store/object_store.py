@@ -51,9 +51,7 @@ def is_object_store(fs: Any) -> bool:
 def require_bucket(fs: Any, root: str, shown: str) -> None:
     """Check that the bucket of ``root`` exists.
 
-    Raises:
-        SnapshotStoreMissingError: it does not.
-        SnapshotStoreUnavailableError: that cannot be determined.
+    SnapshotStoreMissingError: it does not. SnapshotStoreUnavailableError: that cannot be determined.
     """
     bucket = root.lstrip("/").partition("/")[0]
     try:

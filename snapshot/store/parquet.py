@@ -59,11 +59,7 @@ def encode_part(rows: AclTable) -> bytes:
 
 
 def encode_changes(rows: AclTable, removed_ids: bytes) -> bytes:
-    """A changes file; ``removed_ids``: 16 bytes for each id.
-
-    Raises:
-        EncodeError: a text with a lone surrogate.
-    """
+    """A changes file; ``removed_ids``: 16 bytes for each. EncodeError: a text with a lone surrogate."""
     count = len(removed_ids) // UUID_BYTES
     columns = {field.name: pa.nulls(count, field.type) for field in _CHANGES}
     columns["id"] = pa.FixedSizeBinaryArray.from_buffers(
@@ -91,8 +87,7 @@ def _encoded(table: pa.Table) -> bytes:
 def decode_part(data: bytes, *, rows: int, source: str) -> AclTable:
     """The rows of one part; ``rows`` is their number by the manifest, ``source`` names the part in errors.
 
-    Raises:
-        SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns and that number of rows.
+    SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns and that number of rows.
     """
     with _as_corrupt(source):
         return _rows(_table(data, rows))
@@ -101,8 +96,7 @@ def decode_part(data: bytes, *, rows: int, source: str) -> AclTable:
 def decode_changes(data: bytes, *, rows: int, source: str) -> tuple[AclTable, bytes]:
     """The new rows of a changes file, and the removed ids, 16 bytes each; ``rows`` counts both.
 
-    Raises:
-        SnapshotCorruptError: not a changes file with that number of rows.
+    SnapshotCorruptError: not a changes file with that number of rows.
     """
     with _as_corrupt(source):
         table = _table(data, rows)
@@ -145,12 +139,9 @@ _cached_part_table: Final = lru_cache(8)(PartTable)
 
 
 def read_part_table(data: bytes, *, rows: int, source: str) -> PartTable:
-    """A part's table; ``rows`` is their number by the manifest, ``source`` names the part in errors.
+    """A part's table; arguments and errors as ``decode_part``.
 
     Cached: a small batch of Spark leaves most parts unchanged, and the same process runs the next batch.
-
-    Raises:
-        SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns and that number of rows.
     """
     with _as_corrupt(source):
         return _cached_part_table(data, rows)

@@ -66,9 +66,7 @@ def read_manifest(storage: Storage, ref: SnapshotRef, identity: LogIdentity | No
 def read_rows(storage: Storage, ref: SnapshotRef, part: SnapshotPart) -> AclTable:
     """The rows of one part with its changes applied.
 
-    Raises:
-        SnapshotCorruptError: as ``read_part``; or another number of rows than in the manifest.
-        SnapshotError: the store cannot be read.
+    SnapshotCorruptError: as ``read_part``; or another number of rows than in the manifest.
     """
     source = storage.shown(ref.file(part.name))
     rows = decode_part(read_part(storage, ref, part), rows=part.rows, source=source)
@@ -84,12 +82,7 @@ def read_rows(storage: Storage, ref: SnapshotRef, part: SnapshotPart) -> AclTabl
 
 
 def read_part(storage: Storage, ref: SnapshotRef, part: SnapshotFile) -> bytes:
-    """The bytes of one file, checked by size and SHA-256.
-
-    Raises:
-        SnapshotCorruptError: missing or damaged.
-        SnapshotError: the store cannot be read.
-    """
+    """The bytes of one file, checked by size and SHA-256. SnapshotCorruptError: missing or damaged."""
     path = ref.file(part.name)
     shown = storage.shown(path)
     try:
@@ -104,12 +97,7 @@ def read_part(storage: Storage, ref: SnapshotRef, part: SnapshotFile) -> bytes:
 
 
 def read_metadata(storage: Storage, manifest: SnapshotManifest) -> MetadataImage:
-    """The metadata other than ACLs of a stored snapshot.
-
-    Raises:
-        SnapshotCorruptError: its file is missing or damaged.
-        SnapshotError: the store cannot be read.
-    """
+    """The metadata other than ACLs of a stored snapshot. SnapshotCorruptError: missing or damaged."""
     features, brokers, file = manifest.features, manifest.brokers, manifest.metadata
     if file is None:  # with features or brokers, the snapshot was written before these files existed
         return MetadataImage(features, brokers, is_complete=not features and not brokers)
@@ -118,12 +106,7 @@ def read_metadata(storage: Storage, manifest: SnapshotManifest) -> MetadataImage
 
 
 def read_snapshot(storage: Storage, ref: SnapshotRef, identity: LogIdentity | None) -> StoredSnapshot:
-    """Read the complete snapshot.
-
-    Raises:
-        SnapshotError: as ``read_manifest`` and ``read_part``.
-        SnapshotCorruptError: also if the rows do not match the manifest's counts.
-    """
+    """Read the complete snapshot. SnapshotCorruptError: also if the rows do not match the counts."""
     manifest = read_manifest(storage, ref, identity)
     parts = [read_rows(storage, ref, part) for part in manifest.parts]
     columns = AclColumns.concat(parts)

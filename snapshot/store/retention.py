@@ -44,9 +44,6 @@ def retain(
     """Remove what the rules above allow; ``statuses`` of all stored snapshots of one log, oldest first.
 
     ``written`` was just written, and is always retained. ``now_s`` is by the clock of the files' times.
-
-    Raises:
-        SnapshotError: a file could not be removed.
     """
     complete = [status.ref for status in statuses if status.state is SnapshotState.COMPLETE]
     retained = {*complete[-keep:], written}

@@ -80,12 +80,7 @@ class SnapshotStore:
         self._clock_s = clock_s
 
     def require(self) -> None:
-        """Check that the store exists; it may be empty.
-
-        Raises:
-            SnapshotStoreMissingError: there is no such directory, or on an object store no such bucket.
-            SnapshotError: it cannot be accessed.
-        """
+        """Check that the store exists; it may be empty. SnapshotStoreMissingError: it does not."""
         self._storage.require()
 
     def clusters(self) -> tuple[str, ...]:
@@ -114,31 +109,19 @@ class SnapshotStore:
         """The newest complete snapshot of a log, or of a cluster by its id; None if it has none.
 
         For Spark jobs it is the commit: their outputs count up to its end offset.
-
-        Raises:
-            SnapshotError: the store cannot be read.
         """
         statuses = self.newest_first(log)
         return next((each.manifest for each in statuses if each.state is SnapshotState.COMPLETE), None)
 
     def newest_complete_ends(self) -> dict[str, int]:
-        """The end offset of the newest complete snapshot by cluster id, where there is one.
-
-        Raises:
-            SnapshotError: the store cannot be read.
-        """
+        """The end offset of the newest complete snapshot by cluster id, where there is one."""
         newest = {cluster_id: self.newest_complete(cluster_id) for cluster_id in self.clusters()}
         return {each: state.provenance.end_offset for each, state in newest.items() if state is not None}
 
     def read(self, ref: SnapshotRef, identity: LogIdentity | None = None) -> StoredSnapshot:
         """Read and check one snapshot, except its digest; also against a log, if given (I9).
 
-        Raises:
-            SnapshotMissingError: there is no such snapshot.
-            SnapshotCorruptError: it is unfinished or damaged.
-            SnapshotForeignError: it belongs to another log.
-            SnapshotUnsupportedError: it has a newer format.
-            SnapshotError: the store cannot be read.
+        Raises as ``reading.read_manifest``.
         """
         return read_snapshot(self._storage, ref, identity)
 
@@ -149,15 +132,10 @@ class SnapshotStore:
         max_end_offset: int | None = None,
         on_skipped: Callable[[SkippedSnapshot], None] | None = None,
     ) -> StoredSnapshot | None:
-        """The newest usable snapshot of this log, or None.
+        """The newest usable snapshot of this log (I9), or None.
 
-        Args:
-            identity: the log (I9).
-            max_end_offset: the log's end, or another offset that the snapshot must not exceed.
-            on_skipped: called for each newer one that cannot be used, also if None is returned.
-
-        Raises:
-            SnapshotError: the store cannot be listed.
+        It must not exceed ``max_end_offset``: the log's end, or another offset. ``on_skipped`` is called for
+        each newer one that cannot be used, also if None is returned.
         """
         skipped: list[SkippedSnapshot] = []
         for ref in reversed(self._refs(identity.cluster_id)):
@@ -179,8 +157,7 @@ class SnapshotStore:
     def verify(self, ref: SnapshotRef, identity: LogIdentity | None = None) -> tuple[str, ...]:
         """All problems of one snapshot, with its digest recomputed; empty if it is intact.
 
-        Raises:
-            SnapshotMissingError: there is no such snapshot.
+        SnapshotMissingError: there is no such snapshot.
         """
         try:
             manifest = read_manifest(self._storage, ref, identity)
@@ -231,13 +208,8 @@ class SnapshotStore:
         """Store the image, then apply the retention (retention.py).
 
         If the same snapshot is stored and intact, only its ``logEndTimeMs`` moves forward; a damaged or
-        partly written one is replaced.
-
-        Args:
-            image: the state to store.
-            identity: its log.
-            log_end_time_ms: the last time at which the image's end offset was the log's end (I10).
-            keep: minimum number of complete snapshots of this log to retain; 1 or more.
+        partly written one is replaced. ``log_end_time_ms``: the last time at which the image's end offset was
+        the log's end (I10). ``keep``: minimum number of complete snapshots of this log to retain; 1 or more.
 
         Raises:
             SnapshotRefusedError: the image's digest does not match its content, or another state is stored
@@ -269,24 +241,12 @@ class SnapshotStore:
     def commit(
         self, manifest: SnapshotManifest, *, attempts: str, keep: int = KEEP_DEFAULT
     ) -> SnapshotManifest:
-        """Put the manifest of a snapshot whose parts are written, then apply the retention.
+        """Put the manifest of a snapshot with written parts, apply the retention, and return the stored one.
 
-        If the same snapshot is stored and intact, it is retained, and the new parts are removed.
-
-        Args:
-            manifest: names shards' parts (layout.shard_part_name), all of which exist.
-            attempts: unique prefix of this writer's attempts. Its parts that no manifest names, because an
-                attempt died, are removed immediately.
-            keep: minimum number of complete snapshots of this log to retain; 1 or more.
-
-        Returns:
-            The manifest that is stored.
-
-        Raises:
-            SnapshotRefusedError: another state is stored at the same end offset and epoch.
-            SnapshotForeignError: another log's snapshot is stored there.
-            SnapshotUnsupportedError: a snapshot in a newer format is stored there.
-            SnapshotError: the store cannot be written to, or old files cannot be removed.
+        If the same snapshot is stored and intact, it is retained, and the new parts are removed. ``manifest``
+        names shards' parts (layout.shard_part_name), all of which exist. ``attempts``: unique prefix of this
+        writer's attempts. Its parts that no manifest names, because an attempt died, are removed immediately.
+        ``keep`` and errors as ``write``.
         """
         _check_keep(keep)
         ref = manifest.ref
@@ -302,9 +262,7 @@ class SnapshotStore:
     def freshen(self, manifest: SnapshotManifest, *, log_end_time_ms: int) -> SnapshotManifest:
         """Move ``logEndTimeMs`` of a stored snapshot forward while its end is the log's end (I10).
 
-        Raises:
-            SnapshotMissingError: another node has removed the snapshot in the meantime.
-            SnapshotError: the store cannot be written to.
+        SnapshotMissingError: another node has removed the snapshot in the meantime.
         """
         return self._freshen(manifest, log_end_time_ms=log_end_time_ms, is_exact=manifest.is_exact)
 

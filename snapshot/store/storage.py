@@ -51,12 +51,7 @@ class Storage:
         self._has_bucket = False
 
     def require(self) -> None:
-        """Check that the directory exists, or on an object store the bucket.
-
-        Raises:
-            SnapshotStoreMissingError: it does not exist.
-            SnapshotError: it cannot be accessed.
-        """
+        """Check that the directory or bucket exists; SnapshotStoreMissingError: it does not."""
         if self._is_object_store:
             self._require_bucket()
             return
@@ -84,12 +79,10 @@ class Storage:
         self._put(path, data, only_new=False)
 
     def put_new(self, path: str, data: bytes) -> bool:
-        """Create the file unless it exists; of several concurrent calls one succeeds.
+        """Create the file unless it exists, and return whether; of several concurrent calls one succeeds.
 
-        On a server that ignores the condition the last one wins.
-
-        Returns:
-            Whether it was created. If the server's response was lost, the existing file may be this one.
+        On a server that ignores the condition the last one wins. If the server's response was lost, the
+        existing file may be this one.
         """
         return self._put(path, data, only_new=True)
 
@@ -117,13 +110,8 @@ class Storage:
     def probe(self) -> float | None:
         """Write, read and remove one new object, and change nothing else.
 
-        If the directory does not exist, its nearest existing parent is used.
-
-        Returns:
-            When the object was written by the store's clock, in seconds since the epoch; None if unknown.
-
-        Raises:
-            SnapshotError: a step fails.
+        If the directory does not exist, its nearest existing parent is used. Returned is when the object was
+        written by the store's clock, in seconds since the epoch; None if unknown.
         """
         if self._is_object_store:
             self._require_bucket()

@@ -38,12 +38,8 @@ def write_snapshot(
     """Write the complete snapshot.
 
     ``commit`` puts the manifest and returns the stored one. That may be of another, faster attempt; the parts
-    of this one are then removed.
-
-    Raises:
-        SnapshotRefusedError: the image's digest or count does not match its content; nothing was written.
-        EncodeError: an ACL that the format cannot hold.
-        SnapshotError: the store cannot be written to.
+    of this one are then removed. SnapshotRefusedError: the image's digest or count does not match its
+    content; nothing was written. EncodeError: an ACL that the format cannot hold.
     """
     image = image.merged()
     columns = image.columns

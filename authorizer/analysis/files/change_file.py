@@ -43,11 +43,7 @@ class Step:
 
 
 def parse_steps(lines: Sequence[Line], path: str) -> list[Step] | None:
-    """Parse the lines of a file; return None if it is not a file of changes.
-
-    Raises:
-        DecodeError: a line is wrong; the error names it.
-    """
+    """Return the steps in a file; None if it is not a file of changes. A DecodeError names the wrong line."""
     uncommented = [(number, text) for number, text in lines if not text.lstrip().startswith("#")]
     first = uncommented[0][1].lstrip() if uncommented else ""
     if first.startswith("{") and _is_change(first):

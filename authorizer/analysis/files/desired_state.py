@@ -71,15 +71,10 @@ class DesiredStateFile(NamedTuple):
         return 0 if scope.rows(desired).any() else int(scope.rows(table).sum())
 
     def changes_to(self, table: AclTable, scope: Scope | None, note: Callable[[str], None]) -> ChangedAcls:
-        """Return the changes to ``table``.
+        """Return the changes to ``table``; of a desired state only those in ``scope``, which may remove ACLs.
 
-        Args:
-            table: the existing ACLs.
-            scope: of a desired state; no ACL outside is removed. None: no ACL is removed.
-            note: called with each note for the user.
-
-        Raises:
-            DecodeError: Kafka would refuse an added ACL; the error names its line.
+        ``note`` is called with each note for the user. A DecodeError names the line of an ACL that Kafka
+        would refuse.
         """
         if self.steps is None:
             after = self._with_desired(table, scope, note)

@@ -51,11 +51,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def parse_tests(content: bytes, path: str) -> list[AccessTest]:
-    """Parse the content of a file; ``path`` is for errors.
-
-    Raises:
-        FileFormatError: the content is not TOML, or an entry is wrong; the error names the line or entry.
-    """
+    """Parse the content of a file. A FileFormatError names ``path``, and the wrong line or entry."""
     try:
         entries = msgspec.toml.decode(content, type=_File).expect
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

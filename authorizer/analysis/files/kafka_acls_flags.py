@@ -281,11 +281,7 @@ VALUES_BY_FLAG: Final = {
 
 
 def flags_of(args: Sequence[str]) -> AclsFlags:
-    """Parse and check a command line with --add, --remove or --list.
-
-    Raises:
-        KafkaAclsUsageError: wrong usage; the message is that of kafka-acls.
-    """
+    """Parse and check a command line with --add, --remove or --list. KafkaAclsUsageError as kafka-acls."""
     values_by_flag = parse_arguments(args)
     return with_pattern_type(checked_flags(values_by_flag), values_by_flag)
 

@@ -35,11 +35,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def parse_rules(content: bytes, path: str) -> LintRules:
-    """Parse the content of a file; ``path`` is for errors.
-
-    Raises:
-        FileFormatError: the content is not TOML, or an entry is wrong; the error names it.
-    """
+    """Parse the content of a file. A FileFormatError names ``path`` and the wrong entry."""
     try:
         file = msgspec.toml.decode(content, type=_File)
         accepted = tuple(_accepted(number, entry) for number, entry in enumerate(file.accept, 1))

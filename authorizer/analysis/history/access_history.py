@@ -101,16 +101,11 @@ def access_steps(
 ) -> Iterator[AccessStep]:
     """Yield a step for each offset, from ``first`` on, at which ACLs began or ended, and for deferred ones.
 
-    Changes for ``User:*`` come first, so that they are the last ones to be deferred.
-
-    Args:
-        periods: all that include the offset before an analysed change or a later offset: for all principals
-            if `needs_all_principals`, else for the changed principals and ``User:*``.
-        first: offset of the first change.
-        settings: super users, and the answer where no ACL covers a name.
-        bounds: None: the default ones.
-        deferred: offsets below ``first`` whose changes earlier calls deferred.
-        settings_at: the settings at an offset, with its release; None: ``settings``.
+    Changes for ``User:*`` come first, so that they are the last ones to be deferred. ``periods`` are all that
+    include the offset before an analysed change or a later offset: for all principals if
+    `needs_all_principals`, else for the changed principals and ``User:*``. ``deferred``: offsets below
+    ``first`` whose changes earlier calls deferred. ``settings_at``: the settings at an offset, with its
+    release; None: ``settings``.
     """
     bounds = bounds or Bounds()
     at = settings_at or (lambda _: settings)

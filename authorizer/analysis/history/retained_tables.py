@@ -15,11 +15,9 @@ if TYPE_CHECKING:
 
 
 def count_to_evict(columns: Sequence[AclColumns], rows_maximum: int) -> int:
-    """Return how many of the oldest states to evict, for at most `rows_maximum` retained rows.
+    """Return how many of the oldest states to evict, for at most `rows_maximum` rows in older tables.
 
-    Args:
-        columns: the table of each state, oldest first; the newest one's rows do not count.
-        rows_maximum: rows of all other tables together.
+    ``columns``: the table of each state, oldest first; the newest one's rows do not count.
     """
     rows = 0
     for position in range(len(columns) - 1, 0, -1):

@@ -73,13 +73,9 @@ def temporary_changes(
     settings: AuthorizerSettings,
     check_cancelled: Callable[[], None] = never_cancelled,
 ) -> list[TemporaryChange]:
-    """Return every class of requests with temporary access.
+    """Return every class of requests with temporary access; the steps are numbered from 1.
 
-    Args:
-        initial: the ACLs at the begin of the period.
-        steps: the changes in it, in order; their numbers begin at 1.
-        settings: for all states.
-        check_cancelled: called for each step and principal; an exception that it raises ends the computation.
+    ``check_cancelled`` is called for each step and principal; its exception ends the computation.
     """
     periods = _periods(initial, steps, settings)
     has_networks = bool(has_network_host(periods.table).any())

@@ -117,16 +117,11 @@ class Lint:
         topics: Container[str] | None = None,
         previous: Lint | None = None,
     ) -> None:
-        """Check a set of ACLs.
+        """Check ACLs, in any order, with repeats; those that ``rules`` accept are kept.
 
-        Args:
-            table: the ACLs, in any order, with repeats.
-            settings: the super users, and the answer where no ACL covers a name.
-            rules: the enabled rules; ACLs that they accept are kept.
-            keeps_by_type: whether to keep an ACL, without a finding, if the answers of
-                authorize-by-resource-type may change without it.
-            topics: the existing topics, if known.
-            previous: the findings about another set: what cannot have changed is not computed again.
+        With ``keeps_by_type`` an ACL is also kept, without a finding, if the answers of
+        authorize-by-resource-type may change without it. ``topics``: the existing ones, if known. What cannot
+        have changed since ``previous``, the findings about another set, is not computed again.
         """
         self._settings = settings
         self._rules = rules

@@ -416,11 +416,8 @@ def outline(
 ) -> list[Row]:
     """Return the rows of the names with a prefix: first one for all of them, then one for each next part.
 
-    Args:
-        keys: the names and prefixes, sorted.
-        under: the prefix.
-        containing: only names with this text, ignoring case.
-        part: returns a name up to the end of the part after a position; None for the last part.
+    ``keys`` are sorted; only those with ``containing``, ignoring case, count. ``part`` returns a name up to
+    the end of the part after a position; None for the last part.
     """
     part = part or _name_part
     first, end = key_range(keys, under)

@@ -33,13 +33,9 @@ def rows_by_team(
 ) -> list[Row]:
     """Return the rows of names: first one for all of them, then teams by name, then names without a team.
 
-    Args:
-        keys: the names and prefixes of ACLs, sorted.
-        teams: the pattern.
-        space: the possible names.
-        team: the open team: first a row for all of it, then its names and prefixes one by one.
-        under: the open prefix, with names without a team only.
-        containing: only names and prefixes with this text, ignoring case.
+    ``keys`` are sorted; only those with ``containing``, ignoring case, count. An open ``team`` has first a
+    row for all of it, then its names and prefixes one by one; an open prefix, ``under``, has names without a
+    team only.
     """
     by_team: defaultdict[str, list[Key]] = defaultdict(list)
     without: list[Key] = []

@@ -65,9 +65,8 @@ class Teams:
     def groups(self, principals: Sequence[str], under: str = "") -> list[PrincipalGroup]:
         """Return the groups of sorted principals: first teams by name, then those without one.
 
-        Args:
-            principals: sorted; with ``under``, its members.
-            under: the open team, whose principals are listed one by one, or the open common start.
+        ``under``: the open team, whose principals are listed one by one, or the open common start;
+        ``principals`` are its members.
         """
         teams: dict[str, list[str]] = {}
         ungrouped: list[str] = []

@@ -56,12 +56,7 @@ def related_rows(
 def related_by_principal(
     table: AclTable, names_of: Mapping[str, Mapping[ResourceType, Collection[Key]]]
 ) -> AclTable:
-    """Return the ACLs that can decide a principal's requests for its names, and for those of ``User:*``.
-
-    Args:
-        table: the ACLs.
-        names_of: names and prefixes by principal and resource type.
-    """
+    """Return the ACLs that can decide each principal's requests for its names, or those of ``User:*``."""
     is_related = _is_related(table, all_names(names_of))
     is_related &= is_of(table, names_of.keys() | {WILDCARD_PRINCIPAL})
     rows = np.flatnonzero(is_related)

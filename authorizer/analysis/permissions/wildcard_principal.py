@@ -32,13 +32,10 @@ class WildcardAnswers:
     def __init__(
         self, entries: Sequence[PatternEntry], space: NameSpace, covered: Sequence[Key] | None
     ) -> None:
-        """Compute the answers.
+        """Compute the answers by the ACLs for ``User:*``.
 
-        Args:
-            entries: the ACLs for ``User:*``.
-            space: the names of the type.
-            covered: the patterns of all principals' ACLs, if other names are open to every principal
-                (``allow.everyone.if.no.acl.found``); else None.
+        ``covered``: the patterns of all principals' ACLs, if other names are open to every principal
+        (``allow.everyone.if.no.acl.found``); else None.
         """
         self._space = space
         self._keys: list[Key] = [(name, is_name) for name, is_name, _ in entries]

@@ -69,9 +69,7 @@ def free_address(networks: Iterable[Network | None], excluded: Iterable[str]) ->
 def shortest_name(regions: Sequence[tuple[str, bool, tuple[Key, ...]]], space: NameSpace) -> str | None:
     """Return the shortest name in any of the regions; None if no name in them can exist.
 
-    Args:
-        regions: text, whether it is a single name, and what a prefix excludes.
-        space: the names that can exist.
+    A region is a text, whether it is a single name, and what a prefix excludes.
     """
     found: list[str] = []
     for text, is_name, excluded in sorted(regions, key=lambda region: len(region[0])):

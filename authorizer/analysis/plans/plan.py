@@ -120,11 +120,7 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
     @classmethod
     def from_json(cls, text: bytes) -> Self:
-        """Parse a plan file.
-
-        Raises:
-            PlanUnreadableError: not a plan, modified since it was written, or of an unknown version.
-        """
+        """Parse a plan file. PlanUnreadableError: no plan, modified since it was written, or too new."""
         try:
             plan = msgspec.json.decode(text, type=cls)
             _ = plan.settings

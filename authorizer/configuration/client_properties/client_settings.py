@@ -157,9 +157,8 @@ class JavaClientSettings:
 def java_client_settings(properties: Mapping[str, str]) -> JavaClientSettings:
     """Translate the properties of a Java client.
 
-    Raises:
-        ConfigError: an unknown key, one that aclog cannot honour, or a value that is not allowed; the
-            message names the key and what to write instead, and contains no secrets.
+    A ConfigError names a key that is unknown, that aclog cannot honour or whose value is not allowed, and
+    what to write instead; it contains no secrets.
     """
     for name in properties:
         if name not in _TRANSLATED and not name.startswith(_WITHOUT_EFFECT):

@@ -31,11 +31,7 @@ class LoginModule:
 
 
 def parse_jaas(text: str) -> tuple[LoginModule, ...]:
-    """The login modules of a ``sasl.jaas.config``.
-
-    Raises:
-        ValueError: what Kafka refuses; the message contains no values of options.
-    """
+    """The login modules of a ``sasl.jaas.config``; a ValueError contains no values of options."""
     tokens = list(_tokens(text))
     modules: list[LoginModule] = []
     at = 0

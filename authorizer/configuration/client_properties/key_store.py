@@ -64,8 +64,7 @@ class KeyStore:
 def read_key_store(path: str, store_password: str | None, key_password: str | None) -> KeyStore:
     """Read a store of any of the three types; the first key is taken, as Java takes any.
 
-    Raises:
-        KeyStoreError: the file cannot be read, the password is wrong or missing, or the type is another one.
+    KeyStoreError: the file cannot be read, the password is wrong or missing, or the type is another one.
     """
     try:
         content = Path(path).read_bytes()

@@ -65,11 +65,7 @@ class ConfigKey(Generic[_T]):
         return variable_of(self.name)
 
     def read(self, text: str | None) -> _T:
-        """Return the value of ``text``, or of the default if ``text`` is None.
-
-        Raises:
-            ConfigError: with the key, the text and what is allowed.
-        """
+        """Return the value of ``text``, or of the default if it is None; ConfigError: not allowed."""
         text = self.default if text is None else text
         if text is None:
             return cast("_T", None)  # only an OptionalKey has no default

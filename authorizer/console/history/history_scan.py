@@ -137,15 +137,10 @@ class HistoryScan:
             self._progress = 0, 0
 
     def update(self, generation: int, now: AclsImage) -> History:
-        """Extend the states to the node's current one, and return all that are known.
+        """Extend the states to ``now``, the node's current one, and return all that are known.
 
-        Args:
-            generation: how often the node has reloaded its log; a new value drops all states.
-            now: the node's current state.
-
-        Raises:
-            LogError, OSError: the log cannot be read.
-            DecodeError, ReplayError: its records cannot be decoded or replayed.
+        ``generation``: how often the node has reloaded its log; a new value drops all states. Raises what
+        reading and replaying the log raises.
         """
         end = now.provenance.end_offset
         if generation != self._generation or end - self._end > PART_OFFSETS:

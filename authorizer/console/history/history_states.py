@@ -100,9 +100,7 @@ def scan_states(
 ) -> list[HistoryState]:
     """Return the states from ``before`` to ``after``, both included, all on the columns of ``after``.
 
-    Raises:
-        LogError, DecodeError, ReplayError: the log cannot be read up to ``after``.
-        InvariantError: the log does not lead from ``before`` to ``after``.
+    LogError, DecodeError, ReplayError: the log cannot be read up to ``after``.
     """
     found: list[tuple[Step, tuple[Change, ...], AclsImage]] = []
     image, end = before, after.provenance.end_offset

@@ -87,12 +87,7 @@ class LastUsedFile:
         self._cached: tuple[_FileState, LastUsed] | None = None
 
     def read(self) -> LastUsed:
-        """Return its requests.
-
-        Raises:
-            ValueError: the file cannot be read, is too large, or has no allowed request with a time; the
-                message names the key and the file.
-        """
+        """Return its requests. A ValueError names the key and the file, which has none or is not readable."""
         try:
             status = Path(self._path).stat()
             state = _FileState(status.st_ino, status.st_size, status.st_mtime_ns)

@@ -109,9 +109,7 @@ class StateCache:
     def state_at(self, at_offset: int | None) -> AuthorizerState:
         """Return the current state, or the state at an offset; -1: before the first record.
 
-        Raises:
-            AuthorizerNotReadyError: the node is not ready.
-            HttpError: 410, the state is unknown.
+        HttpError 410: the state is unknown.
         """
         now = self._node.authorizer.state
         if at_offset is None or at_offset == now.end_offset - 1:

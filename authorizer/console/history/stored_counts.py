@@ -39,8 +39,7 @@ class StoredCounts:
     def read(self, identity: LogIdentity) -> dict[str, Any]:
         """Return the known time range, and at most _POINTS_MAXIMUM points of (ms, count).
 
-        Raises:
-            SnapshotError, SparkJobError: the counts cannot be read.
+        SnapshotError, SparkJobError: the counts cannot be read.
         """
         with self._lock:
             if time.monotonic() >= self._cached_until_s:

@@ -51,12 +51,7 @@ class _Row(NamedTuple):
 
 
 def read_stored_states(output: str, identity: LogIdentity, joined: HistoryState) -> StoredStates:
-    """Return the stored states before a known state of the log.
-
-    Raises:
-        HistoryMissingError: no history of this log is stored.
-        SnapshotError: it cannot be read, or is damaged.
-    """
+    """Return the stored states before a known state of the log; HistoryMissingError: none are stored."""
     storage = Storage(output)
     coverage = read_coverage(storage, identity.cluster_id)
     state = None

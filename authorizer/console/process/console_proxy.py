@@ -103,10 +103,7 @@ class ConsoleProxy:
     async def answer(self, request: Request) -> Response:
         """Send a request to the console process and return its response.
 
-        Raises:
-            HttpError: 404, the listener has no console; 503, the console process does not answer; and the
-                errors of ``read_body``.
-            ConnectionResetError: the client disconnected.
+        HttpError: 404, the listener has no console; 503, the console process does not answer.
         """
         require_console(request)
         body = await read_body(request)

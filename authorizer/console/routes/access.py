@@ -34,11 +34,9 @@ def require_console(request: Request) -> None:
 
 
 def console_caller(node: Node, request: Request, name: str = "Console") -> Caller:
-    """Return the caller, with rights by the current ACLs; ``name`` is the request's name in the audit log.
+    """Return the caller, with rights by the current ACLs; HttpError 404: the listener has no console.
 
-    Raises:
-        HttpError: 404, the listener has no console.
-        AuthorizerNotReadyError: the node is not ready.
+    ``name`` is the request's name in the audit log.
     """
     require_console(request)
     return Caller(node, ready_state(node), origin_of(request), name)
@@ -47,9 +45,8 @@ def console_caller(node: Node, request: Request, name: str = "Console") -> Calle
 def require_same_origin(request: Request) -> None:
     """Reject requests of other pages.
 
-    Raises:
-        HttpError: 421, the Host header is not a name of this sidecar; 403, the Origin is another page, or
-            missing; 400, a form or a link could have sent the request.
+    HttpError: 421, the Host header is not a name of this sidecar; 403, the Origin is another page, or
+    missing; 400, a form or a link could have sent the request.
     """
     listener = origin_of(request).listener
     allowed_origins = _origins(request, listener)

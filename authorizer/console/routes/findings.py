@@ -108,11 +108,7 @@ class FindingsCache:
         self._cached: tuple[AuthorizerState, LintRules, Findings] | None = None
 
     def get(self, state: AuthorizerState) -> Findings:
-        """Return the findings of a state.
-
-        Raises:
-            HttpError: 400, there are too many ACLs to lint for a page, or the file of rules is wrong.
-        """
+        """Return the findings of a state. HttpError 400: too many ACLs, or a wrong file of rules."""
         image = state.index.image
         if len(image) > ACLS_MAXIMUM:
             raise invalid_request(

@@ -55,11 +55,8 @@ def authorize_actions(
 ) -> list[AuthorizationResult]:
     """Return one result for each action, all by one state; counted, and audited if the level is enabled.
 
-    A DecidedAction of each is appended to ``decided``, if it is not None.
-
-    Raises:
-        ValueError: a resource is not LITERAL; the actions before it are counted and audited.
-        AuthorizerNotReadyError: not ready, and not a super user.
+    A DecidedAction of each is appended to ``decided``, if it is not None. ValueError: a resource is not
+    LITERAL; the actions before it are counted and audited.
     """
     principal = context.principal
     settings = state.settings
@@ -163,18 +160,8 @@ def authorized_operations(
 ) -> list[tuple[AclOperation, ...]]:
     """Return those of ``operations`` that are allowed on each resource (KIP-430), in their order.
 
-    Both audit flags are off: no access is requested, so the audit log has the decisions at TRACE.
-    Source: AuthHelper.authorizedOperations.
-
-    Args:
-        authorize: the method of an Authorizer.
-        context: the caller.
-        resource_type: of the resources.
-        names: of the resources.
-        operations: AclEntry.supportedOperations of the release (kafka_version).
-
-    Raises:
-        AuthorizerNotReadyError: not loaded, and the principal is not a super user.
+    Both audit flags are off: no access is requested, so the audit log has the decisions at TRACE. Source:
+    AuthHelper.authorizedOperations; ``operations`` are AclEntry.supportedOperations of the release.
     """
     patterns = [ResourcePattern(resource_type, name, PatternType.LITERAL) for name in names]
     results = iter(

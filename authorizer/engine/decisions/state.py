@@ -82,15 +82,10 @@ class AuthorizerSettings:
 
     @classmethod
     def from_configs(cls, configs: Mapping[str, object], *, of_brokers: bool = False) -> Self:
-        """Parse Kafka's keys; a missing key has Kafka's default.
+        """Parse Kafka's keys; a missing key has Kafka's default, or is unknown if they are ``of_brokers``.
 
-        Args:
-            configs: values by key.
-            of_brokers: brokers decide by the same ACLs and their own settings: a key that ``configs`` do not
-                have is unknown.
-
-        Raises:
-            ConfigError: a super user without a colon, or an unknown Kafka version.
+        Brokers decide by the same ACLs and their own settings. ConfigError: a super user without a colon, or
+        an unknown Kafka version.
         """
         brokers_keys = {SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG} if of_brokers else set()
         return cls(

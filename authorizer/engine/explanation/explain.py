@@ -120,12 +120,7 @@ class Explanation:
 
 
 def explain(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> Explanation:
-    """Explain one action.
-
-    Raises:
-        ValueError: the resource is not LITERAL.
-        AuthorizerNotReadyError: not ready, and not a super user.
-    """
+    """Explain one action; raises as `authorize_actions`."""
     decided = authorize_action(state, context, action)
     decision = decided.decision()
     matching: list[AppliedAclRow] = []

@@ -93,9 +93,8 @@ def successor(prefix: str) -> str | None:
 def enclosing_prefixes(keys: Iterable[tuple[str, bool, *tuple[object, ...]]]) -> list[int]:
     """Return for each key the position of the longest other prefix that covers it, or NO_PREFIX.
 
-    Args:
-        keys: text, whether it is a single name, and anything else. Sorted by these two, each once: a prefix
-            sorts before the name that is equal, and before all that it covers.
+    A key is a text, whether it is a single name, and anything else. Keys are sorted by these two, each once:
+    a prefix sorts before the name that is equal, and before all that it covers.
     """
     enclosing: list[int] = []
     # The prefixes that may cover the next key: the last one is the longest, each covers the next.

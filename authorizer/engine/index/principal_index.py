@@ -162,11 +162,9 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
     def with_changes(
         self, growth: Mapping[tuple[str, PatternKey], int], resources: ResourceIndex
     ) -> PrincipalIndex:
-        """Return the next index, of ``resources``.
+        """Return the next index, of the next ``resources``.
 
-        Args:
-            growth: the change of the number of added ACLs, by ACL principal and changed pattern.
-            resources: the next resource index.
+        ``growth``: the change of the number of added ACLs, by ACL principal and changed pattern.
         """
         by_type = {**self._changed}
         wildcard_rights = self.wildcard_rights

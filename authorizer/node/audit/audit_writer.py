@@ -84,11 +84,7 @@ class AuditWriter(AuditLog):
 
     @classmethod
     def configured(cls, config: Config, output: LogOutput, worker: int | None = None) -> Self:
-        """Return the configured writer; ``worker``: see ``DecisionLog.configured``.
-
-        Raises:
-            ConfigError: a destination of the decision log cannot be opened.
-        """
+        """Return the configured writer; ``worker`` and ConfigError: see ``DecisionLog.configured``."""
         return cls(
             output,
             AUDIT_LEVELS[config.audit_level],

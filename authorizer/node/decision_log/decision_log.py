@@ -66,9 +66,7 @@ class LossWarnings:
     def take_unreported(self, lost: int, *, is_last: bool = False) -> int:
         """Return the number of lost events for a warning now; 0 for no warning.
 
-        Args:
-            lost: the total so far.
-            is_last: report all, as there is no later warning.
+        ``lost``: the total so far. ``is_last``: report all, as there is no later warning.
         """
         unreported, now_s = lost - self._reported, time.monotonic()
         if not unreported or (now_s - self._reported_s < _WARNING_INTERVAL_S and not is_last):
@@ -118,10 +116,8 @@ class DecisionLog:
     def configured(cls, config: Config, worker: int | None = None) -> Self | None:
         """Return the configured decision log; None without destinations.
 
-        ``worker``: number of this process among several, which have separate files.
-
-        Raises:
-            ConfigError: a file cannot be opened, or the Kafka client refuses a topic's settings.
+        ``worker``: number of this process among several, which have separate files. ConfigError: a file
+        cannot be opened, or the Kafka client refuses a topic's settings.
         """
         if not config.decision_log:
             return None

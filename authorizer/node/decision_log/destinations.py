@@ -238,10 +238,8 @@ class TopicDestination(Destination):
 def event_topic(config: Config, settings: DestinationSettings) -> tuple[str, Mapping[str, str]]:
     """Return the topic's URL and its client's settings.
 
-    Credentials of the log's cluster are sent to no other cluster.
-
-    Raises:
-        ConfigError: the topic is on the log's cluster, but the log is not a topic.
+    Credentials of the log's cluster are sent to no other cluster. ConfigError: the topic is on the log's
+    cluster, but the log is not a topic.
     """
     if "://" in settings.location:
         return settings.location, config.decision_log_kafka

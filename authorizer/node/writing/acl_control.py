@@ -89,8 +89,7 @@ def plan_creation(
 ) -> Change[AclCreateResult]:
     """Decide a creation; ``hosts`` as `validate_binding`.
 
-    Raises:
-        PolicyViolationError: the creation would write more than RECORDS_PER_OPERATION_MAX records.
+    PolicyViolationError: it would write more than RECORDS_PER_OPERATION_MAX records.
     """
     records: dict[Uuid, AccessControlEntryRecord] = {}
     contents: set[AclContent] = set()
@@ -121,12 +120,10 @@ def plan_creation(
 def plan_deletion(
     acls: Iterable[AccessControlEntryRecord], filters: Sequence[AclBindingFilter]
 ) -> Change[AclDeleteResult]:
-    """Decide a removal.
+    """Decide a removal; ``acls`` are all in force once everything appended so far is replayed.
 
-    Raises:
-        InvalidRequestError: the removal would write more than RECORDS_PER_OPERATION_MAX records.
-
-    ``acls`` are all in force once everything appended so far is replayed; read more than once.
+    They are read more than once. InvalidRequestError: it would write more than RECORDS_PER_OPERATION_MAX
+    records.
     """
     removed: dict[Uuid, RemoveAccessControlEntryRecord] = {}
     results: list[AclDeleteResult] = []

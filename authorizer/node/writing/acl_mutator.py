@@ -141,15 +141,11 @@ class LogAclMutator:
     ) -> None:
         """Wire it up; threads start with the first operation.
 
-        Args:
-            log: only the mutator's thread appends to it; its opener closes it. If it is shared, operations
-                wait until everything committed before them is replayed here.
-            timeout_ms: for one operation, from the call to the answer.
-            clock: for the timeout.
-            refusal: why nothing can be written here, and what to do; None if it can.
-            kafka_version: the release whose rules apply; None: the log's.
-            random_uuid: for ids whose UUIDv5 is in use.
-            max_removed_percent: share of the ACLs that a plan may remove without its own limit.
+        Only the mutator's thread appends to ``log``; its opener closes it. If it is shared, operations wait
+        until everything committed before them is replayed here. ``timeout_ms`` is from an operation's call to
+        its answer. ``refusal``: why nothing can be written here, and what to do; None if it can.
+        ``kafka_version``: the release whose rules apply; None: the log's. ``random_uuid``: for ids whose
+        UUIDv5 is in use. ``max_removed_percent``: of the ACLs, for a plan without its own limit.
         """
         self.purgatory = Purgatory(clock)
         self._log = log
@@ -396,9 +392,7 @@ class LogAclMutator:
     def _followed_end(self) -> int:
         """Return the log's end, once replay is known to follow its history or the node is not ready.
 
-        Raises:
-            LogError: the log cannot be read; LogUnreachableError: not in time.
-            OperationTimedOutError: the check did not finish in time.
+        LogError: the log cannot be read. LogUnreachableError, OperationTimedOutError: not in time.
         """
         deadline_s = self._retry_deadline_s()
         while True:

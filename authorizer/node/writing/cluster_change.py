@@ -46,11 +46,7 @@ class ClusterCreation:
         self._refusals: Sequence[Refusal | None] = ()
 
     def write(self, log: MetadataLog) -> int | None:
-        """Send one request; return the end offset of its records, None if there is nothing to send.
-
-        Raises:
-            LogError: as in ClusterWriter.create.
-        """
+        """Send one request; return the end offset of its records, None if there is nothing to send."""
         if not self._contents:
             return None
         end_offset, self._refusals = writer_of(log).create(self._contents)

@@ -51,11 +51,10 @@ class ClusterPlan:
         max_removed_percent: int = MAX_REMOVED_PERCENT,
         check_cancelled: Callable[[], None] = never_cancelled,
     ) -> None:
-        """Check the plan; an error of ``check_cancelled`` ends the check.
+        """Check the plan before anything is written; an error of ``check_cancelled`` ends the check.
 
-        Raises:
-            MassRemovalError: the plan removes a larger share of the ACLs than allowed; nothing was written.
-            PlanOutdatedError: the effective permissions have changed since; nothing was written.
+        MassRemovalError: it removes a larger share of the ACLs than allowed. PlanOutdatedError: the effective
+        permissions have changed since.
         """
         self._plan = plan
         table = image.merged().columns
@@ -114,9 +113,7 @@ class ClusterPlan:
     def write(self, log: MetadataLog) -> int | None:
         """Send the requests; return the end offset of their records, None if no change remains.
 
-        Raises:
-            ApiError: Kafka refuses an ACL.
-            LogError: as in ClusterWriter.
+        ApiError: Kafka refuses an ACL. LogError as of ClusterWriter.
         """
         if not self.to_remove and not self.to_add:
             return None

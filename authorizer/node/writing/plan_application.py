@@ -38,10 +38,8 @@ def apply_plan(
 ) -> Change[PlanResult]:
     """Decide the records to append to the log with this identity, whose state is ``image``.
 
-    Raises:
-        MassRemovalError: the plan removes more than that.
-        PlanOutdatedError: the plan is for another log or other effective permissions.
-        InvalidRequestError, UnsupportedLevelError: Kafka refuses an ACL.
+    MassRemovalError: the plan removes more than that. PlanOutdatedError: it is for another log or other
+    effective permissions. InvalidRequestError, UnsupportedLevelError: Kafka refuses an ACL.
     """
     plan.require_log(identity.cluster_id, uuid_to_string(identity.topic_id))
     table = image.merged().columns

@@ -116,9 +116,8 @@ class Authenticator:
     async def caller(self, authorization: Sequence[bytes], origin: Origin) -> KafkaPrincipal:
         """Identify the caller of a request with these Authorization headers. On the event loop only.
 
-        Raises:
-            HttpError: 401, the token is missing or invalid; 429, it is invalid after too many others, or the
-                queue is full.
+        HttpError: 401, the token is missing or invalid; 429, it is invalid after too many others, or the
+        queue is full.
         """
         header = authorization[0] if authorization else None
         if len(authorization) <= 1:

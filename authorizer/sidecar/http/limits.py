@@ -126,11 +126,7 @@ class LoadLimiter(Collector):
         )
 
     def hold(self, count: int) -> None:
-        """Reserve memory for more bytes of a body, until ``release``.
-
-        Raises:
-            HttpError: 503, the limit is reached.
-        """
+        """Reserve memory for more bytes of a body, until ``release``. HttpError 503: the limit is reached."""
         if self._bytes + count > self.config.sidecar_max_bytes_in_flight:
             raise self._overloaded(Limit.BYTES_IN_FLIGHT, f"bodies of {self._bytes} bytes are held")
         self._bytes += count
@@ -142,8 +138,7 @@ class LoadLimiter(Collector):
     def hold_answer(self, count: int, *, can_refuse: bool = True) -> None:
         """Reserve memory for an answer that its client must still read, until ``release_answer``.
 
-        Raises:
-            HttpError: 503, the limit is reached by other answers, and ``can_refuse``.
+        HttpError 503: the limit is reached by other answers, and ``can_refuse``.
         """
         is_beyond = self._answer_bytes + count > self.config.sidecar_max_bytes_in_flight
         # A single answer may have any size.
@@ -184,11 +179,9 @@ class LoadLimiter(Collector):
     # --- the event loop ----------------------------------------------------------------------------------
 
     async def watch(self, delays: Durations, notify: Callable[[], None] = notify_alive) -> None:
-        """Measure the delay of the event loop: requests wait as long before they are read.
+        """Measure the delay of the event loop, into ``delays``: requests wait as long before they are read.
 
-        Args:
-            delays: collects the delays.
-            notify: reports that the event loops run; by default to systemd's watchdog.
+        ``notify`` reports that the event loops run; by default to systemd's watchdog.
         """
         while True:
             is_idle = not any(self.connections.by_listener.values())

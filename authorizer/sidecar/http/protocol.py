@@ -552,8 +552,7 @@ class SidecarProtocol(HttpToolsProtocol):
     def _start_application(self, message: _Message) -> _Cycle:
         """Start or queue the application for a request with a complete head.
 
-        Raises:
-            _StopParsingError: too many requests are queued; the connection ends.
+        _StopParsingError: too many requests are queued; the connection ends.
         """
         parser, load = self.parser, self._load
         is_answering = self._is_answering()

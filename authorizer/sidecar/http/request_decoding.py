@@ -17,11 +17,7 @@ _T = TypeVar("_T")
 
 
 def decode_body(body: bytes, kind: type[_T], path: str) -> _T:
-    """Decode a JSON body as ``kind``; errors name ``path``.
-
-    Raises:
-        HttpError: 400 with the field and its type.
-    """
+    """Decode a JSON body as ``kind``; errors name ``path``. HttpError 400 has the field and its type."""
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
@@ -37,11 +33,7 @@ _Query = TypeVar("_Query", bound=msgspec.Struct)
 
 
 def decode_query(query: bytes, kind: type[_Query]) -> _Query:
-    """Decode ``name=value&...`` as ``kind``, whose fields are the parameters.
-
-    Raises:
-        HttpError: 400, naming the parameter.
-    """
+    """Decode ``name=value&...`` as ``kind``, whose fields are the parameters. HttpError 400 names one."""
     try:
         pairs = parse_qsl(
             query.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query), errors="strict"

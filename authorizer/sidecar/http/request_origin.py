@@ -37,9 +37,8 @@ class Origin:
 def find_origin(scope: Scope) -> Origin:
     """Return the origin of a request; the protocol has put the peer into the scope's state.
 
-    Raises:
-        HttpError: 400, a trusted proxy has sent an invalid address; 403, the peer has no principal; 421, the
-            request is for another host.
+    HttpError: 400, a trusted proxy has sent an invalid address; 403, the peer has no principal; 421, the
+    request is for another host.
     """
     peer: Peer = scope["state"]["peer"]
     if peer.refusal is not None:

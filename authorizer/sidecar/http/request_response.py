@@ -58,11 +58,7 @@ def error_response(error: HttpError, path: str) -> Response:
 
 
 def request_id_of(request: Request) -> str | None:
-    """Return X-Request-ID, which the answer must repeat (AuthZEN 1.0, section 10.1.3).
-
-    Raises:
-        HttpError: 400, it cannot be repeated.
-    """
+    """Return X-Request-ID, which the answer must repeat (AuthZEN 1.0, section 10.1.3); else HttpError 400."""
     request_id = request.headers.get("x-request-id")
     if request_id is not None and not is_valid_request_id(request_id):
         raise HttpError(
@@ -89,8 +85,7 @@ async def send_in_parts(message: Message, send: Send) -> None:
 def hold_answer(request: Request, count: int) -> None:
     """Reserve memory for a request's answer until it was sent.
 
-    Raises:
-        HttpError: 503, other answers use too much; never after the request has changed something.
+    HttpError 503: other answers use too much; never after the request has changed something.
     """
     load: LoadLimiter = request.app.load
     load.hold_answer(count, can_refuse=not getattr(request.state, "has_changed", False))
@@ -104,12 +99,9 @@ def origin_of(request: Request) -> Origin:
 
 
 def require_no_browser(request: Request, *, takes_query: bool = False) -> None:
-    """Reject a write from a web page, or one with a query string that it does not take.
+    """Reject a write from a web page (403), or one with a query string that it does not take (400).
 
     Browsers send Origin or Sec-Fetch-Site, mostly both, with a page's requests; no page can omit them.
-
-    Raises:
-        HttpError: 403, the request has one of these headers; 400, it has a query string.
     """
     for header in ("Origin", "Sec-Fetch-Site"):
         if header in request.headers:
@@ -127,9 +119,8 @@ def require_no_browser(request: Request, *, takes_query: bool = False) -> None:
 async def read_body(request: Request) -> bytes:
     """Read the request body, whose memory is reserved until the request is answered.
 
-    Raises:
-        HttpError: 413, the body is too large or has too many values; 503, the memory limit is reached.
-        ConnectionResetError: the client disconnected.
+    HttpError: 413, the body is too large or has too many values; 503, the memory limit is reached.
+    ConnectionResetError: the client disconnected.
     """
     load: LoadLimiter = request.app.load
     body = bytearray()
@@ -151,9 +142,7 @@ async def read_body(request: Request) -> bytes:
 async def read_json(request: Request) -> bytes:
     """Read a request body whose Content-Type AuthZEN requires to be JSON (certification, 2.4.3).
 
-    Raises:
-        HttpError: 400, another Content-Type; and those of ``read_body``.
-        ConnectionResetError: the client disconnected.
+    HttpError 400: another Content-Type; and the errors of ``read_body``.
     """
     called = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
     if called not in (JSON, _CURL_CONTENT_TYPE):
@@ -167,8 +156,7 @@ _T = TypeVar("_T")
 async def while_connected(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
     """Return the result of ``work``; the request's body must have been read.
 
-    Raises:
-        ConnectionResetError: the client disconnected first, and the work was cancelled.
+    ConnectionResetError: the client disconnected first, and the work was cancelled.
     """
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_wait_for_leave(request))

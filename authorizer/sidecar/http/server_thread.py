@@ -127,12 +127,7 @@ class ServerThread:
 
 
 def private_server(app: object, grace_s: int) -> StoppableServer:
-    """Return a server for other processes of the same sidecar.
-
-    Args:
-        app: an ASGI application.
-        grace_s: seconds for the requests in flight at shutdown.
-    """
+    """Return a server of an ASGI application, for other processes of the same sidecar."""
     config = uvicorn.Config(
         app,  # type: ignore[arg-type]  # by its caller
         lifespan="off",

@@ -28,11 +28,7 @@ class AclListing(AclFilter, rename="camel", forbid_unknown_fields=True, omit_def
 
 
 def bindings_of(body: bytes) -> list[AclBinding]:
-    """The ACLs that a POST creates. Kafka's rules are checked later, for each ACL.
-
-    Raises:
-        HttpError: 400, naming the missing or unknown field; 413, too many.
-    """
+    """The ACLs that a POST creates. Kafka's rules are checked later, for each ACL."""
     wanted = decode_body(body, AclCreation, ACLS_PATH).acls
     check_count(len(wanted))
     return [_validated(acl.binding, f"acls[{number}].") for number, acl in enumerate(wanted)]
@@ -54,11 +50,7 @@ def plan_of(body: bytes) -> PlanApplication:
 
 
 def listing_of(query: bytes) -> tuple[AclBindingFilter, int | None, int | None]:
-    """The filter of a GET, the offset that must be visible first, and the offset of the state to list.
-
-    Raises:
-        HttpError: 400, naming the parameter.
-    """
+    """The filter of a GET, the offset that must be visible first, and the offset of the state to list."""
     wanted = decode_query(query, AclListing)
     return _validated(wanted.filter, ""), wanted.min_offset, wanted.at_offset
 

@@ -89,11 +89,7 @@ def with_defaults(batch: Sequence[Evaluation], defaults: Evaluation) -> Sequence
 
 
 def context_of(evaluation: Evaluation, aliases: AuthzenAliases, caller: Caller) -> HttpRequestContext:
-    """The principal and its address, in Kafka's terms, for a request of ``caller``.
-
-    Raises:
-        HttpError: 400, naming the missing or invalid field.
-    """
+    """The principal and its address, in Kafka's terms. HttpError 400 names the missing or invalid field."""
     subject, context, origin = evaluation.subject, evaluation.context, caller.origin
     if subject is None:
         raise _missing_error(evaluation)

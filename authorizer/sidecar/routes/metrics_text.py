@@ -20,11 +20,9 @@ class MetricsText:
     """The text for one application; used on the event loop only."""
 
     def __init__(self, collect: Callable[[], Awaitable[Any]], lock: asyncio.Lock) -> None:
-        """What it renders.
+        """``collect`` returns what ``prometheus_client.generate_latest`` takes.
 
-        Args:
-            collect: returns what ``prometheus_client.generate_latest`` takes.
-            lock: held while a text is rendered: one at a time in a process.
+        ``lock`` is held while a text is rendered: one at a time in a process.
         """
         self._collect = collect
         self._lock = lock

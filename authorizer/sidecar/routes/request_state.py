@@ -36,8 +36,7 @@ AHEAD_MAX: Final = 1_000_000
 async def wait_for_offset(node: Node, end_offset: int) -> None:
     """Return when everything below ``end_offset`` is visible.
 
-    Raises:
-        HttpError: 503, after MIN_OFFSET_TIMEOUT_S; 400, the offset is far beyond the log's end.
+    HttpError: 503, after MIN_OFFSET_TIMEOUT_S; 400, the offset is far beyond the log's end.
     """
     if end_offset <= visible_end(node):
         return
@@ -91,19 +90,13 @@ class RequestStates:
     ) -> tuple[AuthorizerState, AuthorizerState]:
         """The requested state and the current one, often the same; used for the complete request (I1).
 
-        Args:
-            origin: where the request comes from.
-            require: raises HttpError 403 if the caller may not ask that by a state. It is called before the
-                request waits: a caller without the right takes no place. Afterwards the rights are checked
-                again by who calls this, on the state of then.
-            min_offset: what must be visible in the state; waited for.
-            at_offset: the last record that counts, inclusive, as `--at-offset`; None: the current state.
-            early_start: also one that is not ready, for super users (KIP-801).
+        ``require`` raises HttpError 403 if the caller may not ask that by a state. It is called before the
+        request waits: a caller without the right takes no place. Afterwards the rights are checked again by
+        who calls this, on the state of then. ``min_offset``: what must be visible in the state; waited for.
+        ``at_offset``: the last record that counts, inclusive, as `--at-offset`; None: the current state.
+        ``early_start``: also a state that is not ready, for super users (KIP-801).
 
-        Raises:
-            AuthorizerNotReadyError: it is not, and no ``early_start``.
-            HttpError: 503, not visible yet, or too many wait; 410, not held any more; 400, no offset of the
-                log.
+        HttpError: 503, not visible yet, or too many wait; 410, not held any more; 400, no offset of the log.
         """
         end_offset = max(min_offset or 0, 0 if at_offset is None else at_offset + 1)
         if end_offset > visible_end(self._node):
@@ -113,11 +106,7 @@ class RequestStates:
         return (now if at_offset is None else _retained_state(self._node, at_offset)), now
 
     async def wait(self, origin: Origin, end_offset: int) -> None:
-        """Wait until everything below an offset is visible, in one of the address's places.
-
-        Raises:
-            HttpError: as ``states``.
-        """
+        """Wait until all below an offset is visible, in a place of the address; raises as ``states``."""
         address = origin.address
         if not self._waiting.take(address, self._load.offset_waits_max):
             raise self._load.offset_waits_error(self._waiting.taken)

@@ -30,11 +30,7 @@ class ResourceNames:
     """The names in one file; no names without a file. Thread-safe."""
 
     def __init__(self, path: str | None, key: str) -> None:
-        """Read it; ``key`` is the setting that names it.
-
-        Raises:
-            ConfigError: it cannot be read, or a line of it is no resource.
-        """
+        """Read it; a ConfigError names ``key``, the setting that names it."""
         self._path = None if path is None else Path(path)
         # Replaced, never changed.
         self._read: tuple[_Stamp, Mapping[ResourceType, frozenset[str]]] | None = None

@@ -24,11 +24,7 @@ class Signal(Enum):
 
 
 def enabled_signals(environ: Mapping[str, str]) -> dict[Signal, str]:
-    """The enabled signals, each with the variable that enables it; none by default.
-
-    Raises:
-        ConfigError: an unsupported exporter or protocol.
-    """
+    """The enabled signals, each with the variable that enables it; none by default."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return {}
     found = ((signal, _enabling_variable(signal, environ)) for signal in Signal)

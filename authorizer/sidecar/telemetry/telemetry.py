@@ -39,13 +39,9 @@ class Telemetry:
     """The telemetry of one sidecar; the library reads the environment of the process."""
 
     def __init__(self, worker: int | None = None) -> None:
-        """Read it.
+        """``worker``: the number of the worker process; None without workers.
 
-        Args:
-            worker: the number of the worker process; None without workers.
-
-        Raises:
-            ConfigError: an unsupported exporter or protocol, or the extra is not installed.
+        ConfigError: an unsupported exporter or protocol, or the extra is not installed.
         """
         self._signals = enabled_signals(os.environ)
         self._worker = worker

@@ -79,11 +79,7 @@ class ForwardedWrites:
 
     @classmethod
     def of_cluster(cls, place: SocketDirectory, timeout_ms: int, cluster: str) -> Self:
-        """Connect to the writer for one cluster of a fleet.
-
-        Raises:
-            LogUnreachableError: the writer has not opened the cluster's log.
-        """
+        """Connect to the writer for one cluster; LogUnreachableError: it has not opened the cluster's log."""
         try:
             with closing(UnixConnection(place.socket(WRITER), timeout_ms / 1000)) as connection:
                 connection.request("GET", _prefix(cluster) + WRITABLE_PATH)

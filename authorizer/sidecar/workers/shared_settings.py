@@ -38,11 +38,7 @@ class SharedSettings:
     def put(
         self, cluster: str, texts: Mapping[str, str | None], by: str, *, is_trial: bool = False
     ) -> list[Change]:
-        """Change settings in all workers, as ``Reconfiguration.put``.
-
-        Raises:
-            HttpError: a value is not allowed, a key is not dynamic, or the supervisor does not answer.
-        """
+        """Change settings in all workers, as ``Reconfiguration.put``; all errors become HttpErrors."""
         with self._asking:
             self._worker.report(SettingsChange(cluster, texts, by, is_trial))
             try:

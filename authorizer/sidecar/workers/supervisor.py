@@ -172,8 +172,7 @@ class Supervisor:
     def run(self) -> NoReturn:
         """Start the workers and supervise them until a signal, which is raised.
 
-        Raises:
-            WorkerStoppedError: the first one could not start.
+        WorkerStoppedError: the first one could not start.
         """
         signal.signal(signal.SIGHUP, self._on_sighup)
         # Workers share the current objects' memory; a garbage collection would write to it, and so copy it.
