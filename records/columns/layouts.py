@@ -18,12 +18,14 @@ import numpy as np
 from records.codecs.avro_header import ACL_HEADER, HEADER_BYTES, REMOVE_HEADER
 from records.codecs.kraft import FRAME_VERSION, RECORD_VERSION
 from records.codecs.kraft_cluster_records import IGNORED_VERSIONS
-from records.columns.values import Bytes, Fields, Ints, Layout, Mask, Values
+from records.columns.values import Fields, Layout, Values
 from records.entries import ACCESS_CONTROL_ENTRY_API_KEY, REMOVE_ACCESS_CONTROL_ENTRY_API_KEY
 from records.ids import UUID_BYTES
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from records.columns.values import Bytes, Ints, Mask
 
 
 _FRAME_LAYOUT: Final = Layout(header_bytes=3, ending=b"\0", is_doubled=False)

@@ -13,17 +13,22 @@ Source: DefaultRecord.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from records.batch import COMPRESSION_MASK, CONTROL, COVERED_HEADER_BYTES, LOG_APPEND_TIME, RecordBatch
+from records.batch import COMPRESSION_MASK, CONTROL, COVERED_HEADER_BYTES, LOG_APPEND_TIME
 from records.codecs.kraft import decode_frame_at
 from records.columns.record_table import RecordTable, TableRecords
-from records.columns.values import PADDING, Bytes, Ints, Values, varints
-from records.entries import MetadataRecord
+from records.columns.values import PADDING, Values, varints
 from records.errors import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from records.batch import RecordBatch
+    from records.columns.values import Bytes, Ints
+    from records.entries import MetadataRecord
 
 _UNUSUAL: Final = COMPRESSION_MASK | LOG_APPEND_TIME | CONTROL
 # Offset deltas and sizes have at most three bytes.

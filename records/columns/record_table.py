@@ -12,9 +12,8 @@ remove the ACL of their key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +24,16 @@ from records.columns.acl_table import AclTable
 from records.columns.arrow_arrays import dictionary_encoded
 from records.columns.layouts import KeyIds, avro_fields, frame_fields
 from records.columns.text_column import TextColumn
-from records.columns.values import Fields, Ints, Mask, Values, texts
-from records.entries import TRANSACTION_MARKERS, MetadataRecord, OtherRecord, RemoveAccessControlEntryRecord
+from records.columns.values import texts
+from records.entries import TRANSACTION_MARKERS, OtherRecord, RemoveAccessControlEntryRecord
 from records.ids import UUID_BYTES, Uuid
 from records.log_batch import LazyRecords, LogRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from records.columns.values import Fields, Ints, Mask, Values
+    from records.entries import MetadataRecord
 
 
 class RecordTable:

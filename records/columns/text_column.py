@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -85,6 +85,17 @@ class TextColumn:
 
     def text(self, row: int) -> str:
         return self.texts[self.codes.item(row)]
+
+    def where(self, is_selected: Callable[[str], object]) -> npt.NDArray[np.bool_]:
+        """Which rows have a selected text; called once for each distinct text."""
+        texts = self.texts
+        return np.fromiter(map(is_selected, texts), np.bool_, len(texts))[self.codes]
+
+    def texts_of(self, rows: Any) -> set[str]:
+        """The texts of some rows, by any index of numpy."""
+        texts, codes = self.texts, self.codes[rows]
+        used = np.flatnonzero(np.bincount(codes)) if len(codes) > len(texts) // 8 else np.unique(codes)
+        return {texts[code] for code in used.tolist()}
 
     def take(self, rows: Any) -> TextColumn:
         """Some of the rows, by any index of numpy."""

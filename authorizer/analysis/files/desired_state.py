@@ -34,20 +34,19 @@ class Scope(NamedTuple):
     def rows(self, table: AclTable) -> Any:
         is_in = np.ones(len(table), np.bool_)
         if self.principals:
-            is_in &= np.isin(table.principals.codes, _codes_of(table.principals.texts, set(self.principals)))
+            is_in &= table.principals.where(set(self.principals).__contains__)
         if self.resources:
             is_on_resource = np.zeros(len(table), np.bool_)
-            for kind, (name, is_name) in self.resources:
-                texts = table.names.texts
-                selected = {text for text in texts if (text == name if is_name else text.startswith(name))}
-                is_selected = np.isin(table.names.codes, _codes_of(texts, selected)) & (
-                    table.resource_types == kind
-                )
-                if is_name:
-                    is_selected &= table.pattern_types == PatternType.LITERAL
-                is_on_resource |= is_selected
+            for kind, key in self.resources:
+                is_on_resource |= (table.resource_types == kind) & _has_name(table, *key)
             is_in &= is_on_resource
         return is_in
+
+
+def _has_name(table: AclTable, name: str, is_name: bool) -> Any:
+    if is_name:
+        return table.names.where(name.__eq__) & (table.pattern_types == PatternType.LITERAL)
+    return table.names.where(lambda text: text.startswith(name))
 
 
 class DesiredStateFile(NamedTuple):
@@ -134,7 +133,3 @@ def _after_steps(table: AclTable, steps: Sequence[Step], path: str, note: Callab
 
 def _table(records: Sequence[AccessControlEntryRecord]) -> AclTable:
     return AclTable.of([AppliedAcl(record, None, 0) for record in records])
-
-
-def _codes_of(texts: Any, selected: set[str]) -> Any:
-    return np.flatnonzero(np.fromiter((text in selected for text in texts), np.bool_, len(texts)))

@@ -225,8 +225,7 @@ def _by_affected(
     """The offsets by the affected principals; None: all, first."""
     groups: defaultdict[frozenset[str], list[int]] = defaultdict(list)
     for offset, rows in rows_by_offset.items():
-        texts, codes = table.principals.texts, np.unique(table.principals.codes[rows])
-        principals = frozenset(texts[code] for code in codes.tolist())
+        principals = frozenset(table.principals.texts_of(rows))
         groups[frozenset() if needs_all_principals(principals, settings) else principals].append(offset)
     for principals in sorted(groups, key=sorted):
         yield principals or None, groups[principals]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
     from authorizer.api.authorizer_api import Action, RequestContext
     from authorizer.engine.decisions.decision import Decision
-    from records.columns.text_column import TextColumn
     from records.ids import Uuid
     from records.log_batch import LogRecord
 
@@ -113,13 +113,12 @@ class RequestSubject:
     def rows(self, table: AclTable) -> npt.NDArray[np.bool_]:
         is_literal = table.pattern_types == LITERAL_PATTERN
         literal, prefixed = (
-            _by_text(table.names, [self._covers(name, is_literal=each) for name in table.names.texts])
-            for each in (True, False)
+            table.names.where(partial(self._covers, is_literal=each)) for each in (True, False)
         )
         found = np.where(is_literal, literal, prefixed)
         found &= table.resource_types == int(self.action.resource_pattern.resource_type)
-        found &= _by_text(table.principals, [self._has_principal(text) for text in table.principals.texts])
-        found &= _by_text(table.hosts, [self._has_host(text) for text in table.hosts.texts])
+        found &= table.principals.where(self._has_principal)
+        found &= table.hosts.where(self._has_host)
         rows = np.flatnonzero(found)
         found[rows] = [self.is_related(record) for record in table.records(rows)]
         return found
@@ -131,8 +130,7 @@ class RequestSubject:
         return self.settings.index(image)
 
     def answer(self, index: AclIndex) -> SubjectAnswer:
-        state = AuthorizerState(index, self.settings, is_ready=True, not_ready_reason="")
-        decision = decide(state, self.context, self.action)
+        decision = decide(AuthorizerState(index, self.settings), self.context, self.action)
         by: tuple[AppliedAcl, ...] = ()
         if decision.rule is Rule.MATCHING_ACL:
             matching = matching_acls(index, self.context, self.action)
@@ -158,11 +156,6 @@ class RequestSubject:
         )
 
 
-def _by_text(column: TextColumn, is_selected: list[bool]) -> npt.NDArray[np.bool_]:
-    """Which rows have a selected text."""
-    return np.array(is_selected, np.bool_)[column.codes]
-
-
 @dataclass(frozen=True, slots=True)
 class AclSubject:
     """An ACL, by its id or by its content. See `Subject`."""
@@ -182,8 +175,7 @@ class AclSubject:
             return has_id(table.ids, self.id or b"")
         resource_type, name, _, principal, *_ = self.content
         found: npt.NDArray[np.bool_] = table.resource_types == resource_type
-        found &= _by_text(table.names, [text == name for text in table.names.texts])
-        found &= _by_text(table.principals, [text == principal for text in table.principals.texts])
+        found &= table.names.where(name.__eq__) & table.principals.where(principal.__eq__)
         rows = np.flatnonzero(found)
         found[rows] = [self.is_related(record) for record in table.records(rows)]
         return found
@@ -337,7 +329,7 @@ class RequestsTracker:
         return changed
 
     def _state(self) -> AuthorizerState:
-        return AuthorizerState(self._index, self._settings, is_ready=True, not_ready_reason="")
+        return AuthorizerState(self._index, self._settings)
 
     @staticmethod
     def _decide(state: AuthorizerState, subject: RequestSubject) -> bool:

@@ -29,7 +29,6 @@ import numpy as np
 from authorizer.analysis.lint.affected_acls import (
     NO_ROW,
     ChangedParts,
-    Part,
     parts_around,
     rows_of,
     types_denied_to_everyone,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from authorizer.analysis.lint.affected_acls import Part
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.entries import AccessControlEntryRecord
     from records.ids import Uuid
@@ -332,18 +332,15 @@ class Lint:
 
     def _has_unused_type(self) -> npt.NDArray[np.bool_]:
         used = self._rules.principal_types
-        is_unused = [
-            ":" in text and text.partition(":")[0] not in used for text in self.acls.principals.texts
-        ]
-        return np.array(is_unused, np.bool_)[self.acls.principals.codes]
+        return self.acls.principals.where(lambda text: ":" in text and text.partition(":")[0] not in used)
 
     def _is_on_no_topic(self) -> npt.NDArray[np.bool_]:
         acls, topics = self.acls, self._topics
         if topics is None:
             return np.zeros(len(acls), np.bool_)
-        is_missing = [name != WILDCARD and name not in topics for name in acls.names.texts]
+        is_missing = acls.names.where(lambda name: name != WILDCARD and name not in topics)
         is_topic = (acls.resource_types == ResourceType.TOPIC) & (acls.pattern_types == PatternType.LITERAL)
-        found: npt.NDArray[np.bool_] = is_topic & np.array(is_missing, np.bool_)[acls.names.codes]
+        found: npt.NDArray[np.bool_] = is_topic & is_missing
         return found
 
     def _record(self, row: int) -> AccessControlEntryRecord:

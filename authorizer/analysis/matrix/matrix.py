@@ -16,8 +16,6 @@ from itertools import groupby
 from operator import or_
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from authorizer.analysis.permissions.effective_permissions import Answers, EffectivePermissions
 from authorizer.analysis.permissions.related_acls import acls_by_principal, changes_between
 from authorizer.analysis.queries.access_queries import answers_for
@@ -319,8 +317,7 @@ def newly_allowed(now: Column, then: Column, space: NameSpace) -> Column:
 def _principals(index: AclIndex, resource_type: ResourceType) -> frozenset[str]:
     """The principals with ACLs for the type, without ``User:*`` and texts that are no principal."""
     columns, rows = index.rows.columns, index.rows_of(None)
-    codes = columns.principals.codes[rows[columns.resource_types[rows] == int(resource_type)]]
-    found = {columns.principals.texts[code] for code in np.unique(codes).tolist()}
+    found = columns.principals.texts_of(rows[columns.resource_types[rows] == int(resource_type)])
     found |= {
         acl.record.principal for acl in index.added_of(None) if acl.record.resource_type == int(resource_type)
     }

@@ -136,15 +136,12 @@ def _firsts(numbers: npt.NDArray[np.int64], selected: npt.NDArray[np.int64]) -> 
 
 def principals_with_networks(table: AclTable) -> set[str]:
     """Return the principals with an ACL for a network, which releases match differently."""
-    codes = np.unique(table.principals.codes[has_network_host(table)])
-    return {table.principals.texts[code] for code in codes.tolist()}
+    return table.principals.texts_of(has_network_host(table))
 
 
 def has_network_host(table: AclTable) -> npt.NDArray[np.bool_]:
     """Return for each ACL whether its host is a network."""
-    is_network = np.array([network_of(host) is not None for host in table.hosts.texts], np.bool_)
-    found: npt.NDArray[np.bool_] = is_network[table.hosts.codes]
-    return found
+    return table.hosts.where(lambda host: network_of(host) is not None)
 
 
 class DistinctAcls(NamedTuple):

@@ -158,9 +158,7 @@ def of_principals(table: AclTable, principals: Collection[str]) -> AclTable:
 
 def is_of(table: AclTable, principals: Collection[str]) -> npt.NDArray[np.bool_]:
     """Return for each ACL whether it is for one of exactly these principals."""
-    texts = table.principals.texts
-    is_wanted = np.fromiter((text in principals for text in texts), np.bool_, len(texts))
-    return is_wanted[table.principals.codes]
+    return table.principals.where(principals.__contains__)
 
 
 def _slices(table: AclTable, check_cancelled: Callable[[], None]) -> Iterator[AclTable]:

@@ -83,8 +83,7 @@ def _is_related(
     for resource_type in names_by_type:
         is_related |= table.resource_types == int(resource_type)
     relation = _NameRelation(key for keys in names_by_type.values() for key in keys)
-    names = table.names.texts
-    return is_related & np.fromiter(map(relation.has, names), np.bool_, len(names))[table.names.codes]
+    return is_related & table.names.where(relation.has)
 
 
 class _NameRelation:

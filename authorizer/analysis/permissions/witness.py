@@ -39,6 +39,10 @@ class Witness(NamedTuple):
     resource_type: ResourceType
     name: str
 
+    def arguments(self, operation: AclOperation) -> tuple[RequestContext, Action]:
+        """Return the arguments of `decide`."""
+        return decision_arguments(self.principal, self.host, operation, self.resource_type, self.name)
+
 
 def unnamed_principal(known: Collection[str]) -> str:
     """Return a principal that is none of the ``known`` ones."""
@@ -99,10 +103,9 @@ def state_for_witnesses(
         names.setdefault(witness.resource_type, set()).add((witness.name, True))
         principals.add(witness.principal)
     image = image_of(related_to(table, names, None if settings.allow_everyone else principals))
-    return AuthorizerState(settings.index(image), settings, is_ready=True, not_ready_reason="")
+    return AuthorizerState(settings.index(image), settings)
 
 
 def decide_witness(state: AuthorizerState, witness: Witness, operation: AclOperation) -> Decision:
     """Decide one operation of a witness."""
-    principal, host, resource_type, name = witness
-    return decide(state, *decision_arguments(principal, host, operation, resource_type, name))
+    return decide(state, *witness.arguments(operation))

@@ -291,9 +291,7 @@ def _contents(table: AclTable) -> list[AclContent]:
 def _rows_of(table: AclTable, contents: Iterable[AclContent]) -> Any:
     selected = set(contents)
     names = {content[1] for content in selected}
-    texts = table.names.texts
-    is_named = np.fromiter((text in names for text in texts), np.bool_, len(texts))
-    rows = np.flatnonzero(is_named[table.names.codes])
+    rows = np.flatnonzero(table.names.where(names.__contains__))
     is_selected = (record.content in selected for record in table.records(rows))
     return rows[np.fromiter(is_selected, np.bool_, len(rows))]
 

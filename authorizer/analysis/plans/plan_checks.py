@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
-import numpy as np
-
 from authorizer.analysis.permissions.witness import decision_arguments
 from authorizer.api.errors import MassRemovalError
 from authorizer.engine.decisions.authorize import decide
@@ -139,5 +137,4 @@ def denied_traffic_warnings(
 
 def _allowed(table: AclTable) -> set[str]:
     """The principals that have an ALLOW."""
-    codes = np.unique(table.principals.codes[table.permission_types == AclPermissionType.ALLOW])
-    return {table.principals.texts[code] for code in codes.tolist()}
+    return table.principals.texts_of(table.permission_types == AclPermissionType.ALLOW)

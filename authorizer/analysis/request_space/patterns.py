@@ -25,7 +25,7 @@ from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import CLUSTER_NAME, WILDCARD, AclPermissionType, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -112,7 +112,7 @@ class PatternRows(NamedTuple):
             is_included &= masks != 0
             has_clients = {each: _has_clients(table.hosts, networks=each) for each in {*networks}}
             is_included &= np.where(is_allow, has_clients[networks.allow], has_clients[networks.deny])
-            is_included &= _by_text(table.principals, lambda principal: ":" in principal)
+            is_included &= table.principals.where(lambda principal: ":" in principal)
         keys, texts = _keys(table, is_included)
         is_included &= keys >= 0
         return cls(
@@ -135,13 +135,9 @@ class PatternRows(NamedTuple):
         )
 
 
-def _by_text(column: TextColumn, is_selected: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-    return np.fromiter(map(is_selected, column.texts), np.bool_, len(column.texts))[column.codes]
-
-
 def _has_clients(hosts: TextColumn, *, networks: bool) -> npt.NDArray[np.bool_]:
     """Which rows have a host that a client can have."""
-    return _by_text(hosts, lambda host: host == WILDCARD or is_client_host(host, networks=networks))
+    return hosts.where(lambda host: host == WILDCARD or is_client_host(host, networks=networks))
 
 
 def _keys(table: AclTable, is_included: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], list[str]]:

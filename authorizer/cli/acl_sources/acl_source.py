@@ -53,7 +53,7 @@ class AclSet(NamedTuple):
 
     def state(self, settings: AuthorizerSettings) -> AuthorizerState:
         """The state that decides single requests."""
-        return AuthorizerState(settings.index(self.image), settings, is_ready=True, not_ready_reason="")
+        return AuthorizerState(settings.index(self.image), settings)
 
 
 class AclSource(Protocol):

@@ -44,7 +44,7 @@ def _last_state(history: NamedHistory, settings: AuthorizerSettings) -> Authoriz
     image = history.last_image()
     if image is None:
         return None
-    return AuthorizerState(settings.index(image), settings, is_ready=True, not_ready_reason="")
+    return AuthorizerState(settings.index(image), settings)
 
 
 def _acl_notes(

@@ -263,7 +263,7 @@ def _explained_by_log(
             found.uncommitted_from, age_ms, is_polled=freshness is not None, commands=commands
         )
         settings = workspace.settings(is_own=not is_of_cluster)
-    state = AuthorizerState(settings.index(found.image), settings, is_ready=True, not_ready_reason="")
+    state = AuthorizerState(settings.index(found.image), settings)
     explanation = explain(state, context, action)
     return _with_request_notes(explanation, state), quality
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from authorizer.analysis.history.history import AnswerHistory, change_json
 from authorizer.api.acl_json import applied_acl_json
+from authorizer.console.history.history_states import Change, HistoryState, with_known_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from authorizer.analysis.history.blame import RequestSubject
-    from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
@@ -30,8 +30,7 @@ def state_offset_json(state: AuthorizerState) -> dict[str, int]:
 def history_state_json(state: HistoryState) -> dict[str, Any]:
     """Return the end offset, time and number of changes of a state."""
     return {
-        "end_offset": state.end_offset,
-        "timestamp": state.timestamp_ms,
+        **state.end_json,
         "added": state.added,
         "removed": state.removed,
         "acls": len(state.image),
@@ -45,11 +44,12 @@ def change_entries(state: HistoryState) -> list[dict[str, Any]]:
 
     ``offset`` is that of the record that made the change, or null if it is unknown.
     """
-    common = {"end_offset": state.end_offset, "timestamp": state.timestamp_ms}
     if state.changes is None:
-        return [common | {"kind": "many", "offset": None, "added": state.added, "removed": state.removed}]
+        return [
+            state.end_json | {"kind": "many", "offset": None, "added": state.added, "removed": state.removed}
+        ]
     return [
-        common | {"kind": _kind(each), "offset": each.offset, "acl": applied_acl_json(acl)}
+        state.end_json | {"kind": _kind(each), "offset": each.offset, "acl": applied_acl_json(acl)}
         for each in sorted(state.changes, key=lambda each: each.offset or 0, reverse=True)
         if (acl := each.after or each.before) is not None
     ]
@@ -63,8 +63,8 @@ def _kind(change: Change) -> str:
 
 def decision_history_json(subject: RequestSubject, states: Sequence[HistoryState]) -> dict[str, Any]:
     """Return the first known decision, and each later change of it."""
-    first = max((index for index, each in enumerate(states) if each.changes is None), default=0)
-    history = AnswerHistory(_StoredStateSource(subject, states[first:]), subject)
+    states = with_known_changes(states)
+    history = AnswerHistory(_StoredStateSource(subject, states), subject)
     first_answer = history.answer.holds
     changes = [
         {
@@ -76,7 +76,7 @@ def decision_history_json(subject: RequestSubject, states: Sequence[HistoryState
         for step, answer_change in history.steps()
         if answer_change is not None and answer_change.is_decision_change
     ]
-    return {"since_end_offset": states[first].end_offset, "began": first_answer, "turns": changes}
+    return {"since_end_offset": states[0].end_offset, "began": first_answer, "turns": changes}
 
 
 class _StateStep(NamedTuple):

@@ -62,6 +62,10 @@ class HistoryState(NamedTuple):
         """Last contained offset + 1."""
         return self.image.provenance.end_offset
 
+    @property
+    def end_json(self) -> dict[str, int]:
+        return {"end_offset": self.end_offset, "timestamp": self.timestamp_ms}
+
     def record_of(self, change: Change) -> LogRecord:
         """Return the record that makes one of the changes; at the step's end if its offset is unknown."""
         before, after, offset = change
@@ -78,6 +82,11 @@ class HistoryState(NamedTuple):
         if self.first_record is None or self.unknown_from is not None:
             return False
         return self.first_record < end_offset < self.end_offset
+
+
+def with_known_changes(states: Sequence[HistoryState]) -> Sequence[HistoryState]:
+    """Return the last states; the changes of all but the first one are stored."""
+    return states[max((index for index, each in enumerate(states) if each.changes is None), default=0) :]
 
 
 class StoredStates(NamedTuple):

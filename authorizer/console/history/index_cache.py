@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from authorizer.console.recent_results import RecentResults
 from authorizer.engine.index.acl_index import AclIndex
 from authorizer.engine.index.row_index import RowIndex
 
@@ -29,8 +29,10 @@ class IndexCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._rows: OrderedDict[tuple[AclColumns, NetworkRules], RowIndex] = OrderedDict()
-        self._indexes: OrderedDict[tuple[AclsImage, NetworkRules], AclIndex] = OrderedDict()
+        self._rows: RecentResults[tuple[AclColumns, NetworkRules], RowIndex] = RecentResults(_COLUMNS_MAXIMUM)
+        self._indexes: RecentResults[tuple[AclsImage, NetworkRules], AclIndex] = RecentResults(
+            _INDEXES_MAXIMUM
+        )
 
     def get(
         self, states: Sequence[HistoryState], position: int, now: AclIndex, *, networks: NetworkRules
@@ -77,7 +79,6 @@ class IndexCache:
                     continue
                 known = self._indexes.get((states[each].image, networks))
                 if known is not None:
-                    self._indexes.move_to_end((states[each].image, networks))
                     return each, known
             later = (
                 later
@@ -90,26 +91,11 @@ class IndexCache:
             earlier = earlier and states[position - distance - 1].image.columns is columns
             if not later and not earlier:
                 break
-        return position, AclIndex.from_rows(
-            self._row_index(columns, networks=networks), states[position].image
-        )
-
-    def _row_index(self, columns: AclColumns, *, networks: NetworkRules) -> RowIndex:
-        key = columns, networks
-        rows = self._rows.get(key)
-        if rows is None:
-            rows = self._rows[key] = RowIndex(columns, networks=networks)
-            while len(self._rows) > _COLUMNS_MAXIMUM:
-                self._rows.popitem(last=False)
-        self._rows.move_to_end(key)
-        return rows
+        rows = self._rows.get_or_compute((columns, networks), lambda: RowIndex(columns, networks=networks))
+        return position, AclIndex.from_rows(rows, states[position].image)
 
     def _cache(self, index: AclIndex) -> None:
-        key = index.image, index.rows.networks
-        self._indexes[key] = index
-        self._indexes.move_to_end(key)
-        while len(self._indexes) > _INDEXES_MAXIMUM:
-            self._indexes.popitem(last=False)
+        self._indexes.put((index.image, index.rows.networks), index)
 
 
 def _has_known_changes(state: HistoryState, columns: AclColumns) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.history.blame import RequestsTracker, RequestSubject
 from authorizer.analysis.permissions.related_acls import related_to
-from authorizer.analysis.permissions.witness import decision_arguments
+from authorizer.console.history.history_states import Change, HistoryState, with_known_changes
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import WILDCARD, ResourceType
 from records.principal import WILDCARD_PRINCIPAL
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from authorizer.analysis.permissions.request_class import RequestClass
-    from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.engine.decisions.state import AuthorizerSettings
     from authorizer.engine.index.acl_index import AclIndex
     from records.entries import AccessControlEntryRecord
@@ -42,8 +41,7 @@ class AnswerAges:
 
     def __init__(self, states: Sequence[HistoryState], resource_type: ResourceType) -> None:
         """``states``: in order; changes before one whose changes are not stored are unknown."""
-        first = max((index for index, each in enumerate(states) if each.changes is None), default=0)
-        self._states = states[first:]
+        self._states = with_known_changes(states)
         self._resource_type = resource_type
         # By number, the states with changed brokers.
         self._brokers = [(index, None) for index, each in enumerate(self._states) if index and each.brokers]
@@ -87,23 +85,11 @@ class AnswerAges:
         self, requests: Sequence[RequestClass], settings: AuthorizerSettings, index: AclIndex
     ) -> Iterator[dict[str, Any]]:
         subjects = [
-            RequestSubject(
-                *decision_arguments(
-                    each.witness.principal,
-                    each.witness.host,
-                    operation,
-                    each.witness.resource_type,
-                    each.witness.name,
-                ),
-                settings,
-            )
+            RequestSubject(*each.witness.arguments(operation), settings)
             for each in requests
             for operation in each.operations
         ]
-        first = self._states[0]
-        since = [{"known": False, "end_offset": first.end_offset, "timestamp": first.timestamp_ms}] * len(
-            subjects
-        )
+        since = [{"known": False, **self._states[0].end_json}] * len(subjects)
         tracker, related = RequestsTracker(subjects, settings, index), _RelatedSubjects(subjects, settings)
         principals = None if settings.allow_everyone else {each.witness.principal for each in requests}
         for state in self._states_of(principals):
@@ -119,11 +105,7 @@ class AnswerAges:
             if not records:
                 continue
             for number in tracker.apply(records, sorted(affected)):
-                since[number] = {
-                    "known": True,
-                    "end_offset": state.end_offset,
-                    "timestamp": state.timestamp_ms,
-                }
+                since[number] = {"known": True, **state.end_json}
         found = iter(since)
         for each in requests:
             ends = list(islice(found, len(each.operations)))

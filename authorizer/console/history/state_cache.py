@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import OrderedDict
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from authorizer.api.http.error_code import ErrorCode
 from authorizer.console.history.background import ScanThread
 from authorizer.console.history.history_scan import History, HistoryScan
 from authorizer.console.history.index_cache import IndexCache
+from authorizer.console.recent_results import RecentResults
 from authorizer.console.threads import run_in_console_thread
 from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.sidecar.http.errors import HttpError
@@ -69,7 +69,7 @@ class StateCache:
         self._request_count = 0
         self._lock = threading.Lock()
         self._indexes = IndexCache()
-        self._matrices: OrderedDict[tuple[int, ResourceType], Matrix] = OrderedDict()
+        self._matrices: RecentResults[tuple[int, ResourceType], Matrix] = RecentResults(_MATRICES_MAXIMUM)
         self._prefetched: Matrix | None = None
         self._scan_thread = ScanThread(self._scan, self._clear_caches)
 
@@ -132,13 +132,9 @@ class StateCache:
         with self._lock:
             known = self._matrices.get(key)
             if known is not None and known.index.image is state.index.image:
-                self._matrices.move_to_end(key)
                 return known
             matrix = self._from_nearest(state, resource_type) or self._from_prefetched(state, resource_type)
-            self._matrices[key] = matrix
-            while len(self._matrices) > _MATRICES_MAXIMUM:
-                self._matrices.popitem(last=False)
-            return matrix
+            return self._matrices.put(key, matrix)
 
     def prefetch(self) -> bool:
         """Compute the matrix of the first view, unless a cached one has the same columns.

@@ -7,7 +7,6 @@ For one principal: whether all, some or no names are allowed, with classes of re
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from authorizer.analysis.permissions.request_class import NameSet, PrincipalSet, RequestClass, request_classes
@@ -26,6 +25,7 @@ from authorizer.api.acl_json import acl_json
 from authorizer.console.history.history_json import state_offset_json
 from authorizer.console.history.last_used import LastUsedFile
 from authorizer.console.history.since_when import AnswerAges
+from authorizer.console.recent_results import RecentResults
 from authorizer.console.routes.queries import AllowedQuery
 from authorizer.engine.index.masks import EVERYTHING
 from authorizer.sidecar.http.errors import invalid_request
@@ -83,8 +83,11 @@ class AllowedRoutes:
         self._respond = respond
         self._requests_file = None if requests_file is None else LastUsedFile(requests_file)
         self._lock = threading.Lock()
-        self._ages: tuple[tuple[AclsImage, AclsImage, ResourceType], AnswerAges] | None = None
-        self._lists: OrderedDict[tuple[AclIndex, _Access], list[RequestClass]] = OrderedDict()
+        self._ages: RecentResults[tuple[AclsImage, AclsImage, ResourceType], AnswerAges]
+        self._ages = RecentResults()
+        self._lists: RecentResults[tuple[AclIndex, _Access], list[RequestClass]] = RecentResults(
+            _LISTS_MAXIMUM
+        )
 
     async def allowed(self, request: Request) -> Response:
         """GET: the allowed names of a principal, or the allowed principals."""
@@ -164,26 +167,18 @@ class AllowedRoutes:
         states = history.states[: index + 1]
         key = states[0].image, states[-1].image, access.resource_type
         with self._lock:
-            if self._ages is None or self._ages[0] != key:
-                self._ages = key, AnswerAges(states, access.resource_type)
-            ages = self._ages[1]
+            ages = self._ages.get_or_compute(key, lambda: AnswerAges(states, access.resource_type))
         return ages.since(requests, state.settings, limit_s=SINCE_LIMIT_S)
 
     def _allowed_principals(self, state: AuthorizerState, access: _Access) -> list[RequestClass]:
         """The classes of allowed principals, cached for the next page."""
-        key = state.index, access
+
+        def compute() -> list[RequestClass]:
+            settings = state.settings.with_version_of(state.index.image)
+            return list(permitted_principals(state.index.image.merged().columns, settings, *access))
+
         with self._lock:
-            if key not in self._lists:
-                settings = state.settings.with_version_of(state.index.image)
-                table = state.index.image.merged().columns
-                self._lists[key] = list(
-                    permitted_principals(
-                        table, settings, access.resource_type, access.names, access.operation
-                    )
-                )
-                while len(self._lists) > _LISTS_MAXIMUM:
-                    self._lists.popitem(last=False)
-            return self._lists[key]
+            return self._lists.get_or_compute((state.index, access), compute)
 
 
 def _access_of(query: AllowedQuery) -> _Access:

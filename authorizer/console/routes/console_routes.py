@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -24,11 +23,11 @@ from authorizer.console.history.history_json import (
     state_offset_json,
 )
 from authorizer.console.history.state_cache import StateCache
+from authorizer.console.recent_results import RecentResults
 from authorizer.console.routes.access import console_caller
 from authorizer.console.routes.allowed import AllowedRoutes
 from authorizer.console.routes.decision_changes import (
     ChangePage,
-    Comparison,
     decision_changes_json,
     find_decision_changes,
 )
@@ -65,11 +64,12 @@ from records.acl import AclBindingFilter, AclOperation, ResourceType
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Hashable, Mapping
 
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from authorizer.analysis.permissions.decision_changes import DecisionChange
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.sidecar.auth.caller_authorization import Caller
@@ -95,13 +95,13 @@ class ConsoleRoutes:
         self.close = self._states.close
         self._comparisons = ComparisonScheduler()
         self._plans = PlanRoutes(node, self._states, self._comparisons, context.acls, self._teams)
-        self._last_comparison: Comparison | None = None
+        self._last_comparison: RecentResults[Hashable, list[DecisionChange]] = RecentResults()
         self._temporary = TemporaryChanges()
         self._findings = FindingsCache(node.config.console_lint_rules)
         self._allowed = AllowedRoutes(
             self._states, self._teams, self._caller, self._respond, node.config.console_requests
         )
-        self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
+        self._listings: RecentResults[tuple[AclIndex, str], Listing] = RecentResults(_LISTINGS_MAXIMUM)
 
     def handlers(self) -> Mapping[str, Callable[[Request], Awaitable[Response]]]:
         return {
@@ -213,13 +213,12 @@ class ConsoleRoutes:
         def compare(check_cancelled: Callable[[], None]) -> dict[str, Any]:
             after = self._states.state_at(query.at_offset)
             before = self._states.state_at(query.since) if other is None else other
-            last = self._last_comparison
-            if last is not None and last.is_of(before, after):
-                changes = last.changes
-            else:
-                history = self._states.history() if other is None else None
-                changes = find_decision_changes(before, after, history, check_cancelled)
-                self._last_comparison = Comparison(before, after, changes)
+            changes = self._last_comparison.get_or_compute(
+                (before.index, before.settings, after.index, after.settings),
+                lambda: find_decision_changes(
+                    before, after, self._states.history() if other is None else None, check_cancelled
+                ),
+            )
             page = ChangePage.of(changes, query, query.count, self._teams)
             return {**state_offset_json(before), **decision_changes_json(page, before, after)}
 
@@ -333,17 +332,13 @@ class ConsoleRoutes:
 
     def _listing(self, state: AuthorizerState, containing: str) -> Listing:
         """A cached listing: sorting a million ACLs takes a second, searching them a third of one."""
-        key = state.end_offset, containing
-        index, listing = self._listings.get(key, (None, None))
-        if listing is None or index is not state.index:
+
+        def compute() -> Listing:
             if containing:
-                listing = self._listing(state, "").containing(containing)
-            else:
-                listing = list_acls(state.index, AclBindingFilter())
-            self._listings[key] = state.index, listing
-            while len(self._listings) > _LISTINGS_MAXIMUM:
-                self._listings.popitem(last=False)
-        return listing
+                return self._listing(state, "").containing(containing)
+            return list_acls(state.index, AclBindingFilter())
+
+        return self._listings.get_or_compute((state.index, containing), compute)
 
     def _caller(self, request: Request) -> Caller:
         return console_caller(self._node, request)

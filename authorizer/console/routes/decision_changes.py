@@ -11,6 +11,7 @@ from authorizer.analysis.permissions.decision_changes import (
     DecisionChange,
     decision_changes_between,
     decision_changes_of_states,
+    describe_releases,
 )
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions, never_cancelled
 from authorizer.analysis.permissions.request_class_text import describe_class, describe_principal
@@ -21,6 +22,7 @@ from records.columns.acl_table import AclTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from authorizer.analysis.history.temporary_access import TemporaryChange
     from authorizer.analysis.matrix.teams import Teams
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.console.history.history_scan import History
@@ -67,20 +69,6 @@ def _changed_between(history: History, first: int, last: int) -> ChangedAcls | N
 def _table(states: Sequence[HistoryState], *, after: bool) -> AclTable:
     acls = (each.after if after else each.before for state in states for each in state.changes or ())
     return AclTable.of([acl for acl in acls if acl is not None])
-
-
-class Comparison(NamedTuple):
-    """The changes between two states, for the next page of them."""
-
-    before: AuthorizerState
-    after: AuthorizerState
-    changes: list[DecisionChange]
-
-    def is_of(self, before: AuthorizerState, after: AuthorizerState) -> bool:
-        return all(
-            one.index is other.index and one.settings == other.settings
-            for one, other in ((before, self.before), (after, self.after))
-        )
 
 
 class ChangePage(NamedTuple):
@@ -130,22 +118,29 @@ def _by_rules_of(
 def _decision_change_json(
     change: DecisionChange, before: AuthorizerState, after: AuthorizerState
 ) -> dict[str, Any]:
-    """The class as text, with its witness."""
     requests = change.request_class
-    operation = requests.operations[0]
+    witness, operation = requests.witness, requests.operations[0]
+    return {
+        **change_json(change),
+        "before": decide_witness(before, witness, operation).to_json(),
+        "after": decide_witness(after, witness, operation).to_json(),
+    }
+
+
+def change_json(change: DecisionChange | TemporaryChange) -> dict[str, Any]:
+    """Return the class as text, with its witness."""
+    requests = change.request_class
     witness = requests.witness
     return {
         "direction": change.direction,
-        "releases": change.releases,
+        "releases": describe_releases(change.version),
         "who": describe_principal(requests),
         "what": describe_class(requests),
         "witness": {
             "principal": witness.principal,
-            "operation": operation.name,
+            "operation": requests.operations[0].name,
             "type": witness.resource_type.name,
             "name": witness.name,
             "host": witness.host,
         },
-        "before": decide_witness(before, witness, operation).to_json(),
-        "after": decide_witness(after, witness, operation).to_json(),
     }

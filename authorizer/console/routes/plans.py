@@ -9,7 +9,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from authorizer.analysis.files.desired_state import DesiredStateFile, Scope
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls
@@ -20,6 +22,7 @@ from authorizer.analysis.plans.plan_checks import PlanCounts, PlanWarning, plan_
 from authorizer.api.acl_json import acl_json, content_from_json
 from authorizer.api.errors import ApiError
 from authorizer.console.history.history_json import state_offset_json
+from authorizer.console.recent_results import RecentResults
 from authorizer.console.routes.access import console_caller, require_same_origin
 from authorizer.console.routes.decision_changes import ChangePage, decision_changes_json
 from authorizer.console.routes.queries import PlanQuery
@@ -38,14 +41,13 @@ from records.errors import DecodeError
 from records.ids import binding_uuid, content_uuid, uuid_to_string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from authorizer.analysis.matrix.teams import Teams
     from authorizer.analysis.permissions.decision_changes import DecisionChange
-    from authorizer.api.http.acl_requests import NewAcl
     from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
@@ -56,21 +58,6 @@ if TYPE_CHECKING:
 _TEXT: Final = "the text"
 #: Maximum number of ACLs on a page.
 _LISTED_MAXIMUM: Final = 200
-
-
-class _Effect(NamedTuple):
-    """What the decision changes of a plan depend on."""
-
-    state: AuthorizerState
-    add: list[NewAcl]
-    remove: list[dict[str, str]]
-    text: str
-    everything: bool
-
-    def is_of(self, other: _Effect) -> bool:
-        """Whether both have the same decision changes."""
-        is_same_state = self.state.index is other.state.index and self.state.settings == other.state.settings
-        return is_same_state and self[1:] == other[1:]
 
 
 class PlanRoutes:
@@ -90,8 +77,7 @@ class PlanRoutes:
         self._acls = acls
         self._max_removed_percent = node.config.plan_max_removed_percent
         self._scheduler = scheduler
-        # The last preview, for its next page.
-        self._last: tuple[_Effect, list[DecisionChange]] | None = None
+        self._last_preview: RecentResults[Hashable, list[DecisionChange]] = RecentResults()
 
     async def plan(self, request: Request) -> Response:
         """POST: the effect of changes; with ``to_apply`` also the plan."""
@@ -123,11 +109,11 @@ class PlanRoutes:
         table = image.merged().columns
         changed = _planned_changes(query, state, table, notes.append)
         after = changed.applied_to(table)
-        effect = _Effect(state, query.add, query.remove, query.text, query.everything)
-        last = self._last
-        if last is None or not last[0].is_of(effect):
-            last = self._last = effect, decision_changes_by(changed, table, settings, check_cancelled)
-        changes = last[1]
+        asked = msgspec.json.encode((query.add, query.remove, query.text, query.everything))
+        changes = self._last_preview.get_or_compute(
+            (state.index, state.settings, asked),
+            lambda: decision_changes_by(changed, table, settings, check_cancelled),
+        )
         page = ChangePage.of(changes, query, query.count, self._teams)
         widest = page._replace(changes=[change for change in [widest_change(changes)] if change])
         witnesses = [change.request_class.witness for change in (*page.changes, *widest.changes)]

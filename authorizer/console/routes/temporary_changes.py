@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from authorizer.analysis.history.temporary_access import TemporaryChange, temporary_changes
-from authorizer.analysis.permissions.decision_changes import describe_releases
 from authorizer.analysis.permissions.effective_permissions import never_cancelled
-from authorizer.analysis.permissions.request_class_text import describe_class, describe_principal
+from authorizer.console.recent_results import RecentResults
+from authorizer.console.routes.decision_changes import change_json
 from authorizer.console.routes.list_filters import ChangeFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from authorizer.analysis.matrix.teams import Teams
     from authorizer.console.history.history_scan import History
     from authorizer.console.history.history_states import HistoryState
     from authorizer.console.routes.queries import TemporaryQuery
-    from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
-
-
-class _Found(NamedTuple):
-    """The changes within a period."""
-
-    first: HistoryState
-    last: HistoryState
-    settings: AuthorizerSettings
-    changes: list[TemporaryChange]
-
-    def is_of(self, states: Sequence[HistoryState], settings: AuthorizerSettings) -> bool:
-        """Return whether this is the period."""
-        return (
-            self.first.image is states[0].image
-            and self.last.image is states[-1].image
-            and self.settings == settings
-        )
+    from authorizer.engine.decisions.state import AuthorizerState
 
 
 class TemporaryChanges:
     """The classes of the last compared period, for the next page of them."""
 
     def __init__(self) -> None:
-        self._last: _Found | None = None
+        self._last: RecentResults[Hashable, list[TemporaryChange]] = RecentResults()
 
     def page(
         self,
@@ -62,13 +45,13 @@ class TemporaryChanges:
         if any(each.changes is None for each in states[1:]):
             return _page([], [], query, "changes in between are too many to be held in memory")
         settings = after.settings.with_version_of(after.index.image)
-        last = self._last
-        if last is None or not last.is_of(states, settings):
+
+        def compute() -> list[TemporaryChange]:
             steps = [[change.pair for change in each.changes or ()] for each in states[1:]]
-            table = states[0].image.merged().columns
-            found = temporary_changes(table, steps, settings, check_cancelled)
-            last = self._last = _Found(states[0], states[-1], settings, found)
-        selected = filter(ChangeFilter(query, teams).selects_decision, last.changes)
+            return temporary_changes(states[0].image.merged().columns, steps, settings, check_cancelled)
+
+        changes = self._last.get_or_compute((states[0].image, states[-1].image, settings), compute)
+        selected = filter(ChangeFilter(query, teams).selects_decision, changes)
         return _page(list(selected), states, query)
 
 
@@ -96,22 +79,9 @@ def _page(
 
 
 def _json(change: TemporaryChange, states: Sequence[HistoryState]) -> dict[str, Any]:
-    requests = change.request_class
-    witness = requests.witness
-    begin, end = states[change.begin], states[change.end]
     return {
-        "direction": change.direction,
-        "releases": describe_releases(change.version),
-        "who": describe_principal(requests),
-        "what": describe_class(requests),
-        "witness": {
-            "principal": witness.principal,
-            "operation": requests.operations[0].name,
-            "type": witness.resource_type.name,
-            "name": witness.name,
-            "host": witness.host,
-        },
-        "since": {"end_offset": begin.end_offset, "timestamp": begin.timestamp_ms},
-        "until": {"end_offset": end.end_offset, "timestamp": end.timestamp_ms},
+        **change_json(change),
+        "since": states[change.begin].end_json,
+        "until": states[change.end].end_json,
         "times": change.times,
     }

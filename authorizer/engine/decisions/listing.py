@@ -66,8 +66,7 @@ class Listing:
         requested, columns = text.casefold(), self._columns
         matches = np.zeros(len(self._rows), np.bool_)
         for column in (columns.principals, columns.names, columns.hosts):
-            found = np.array([requested in each.casefold() for each in column.texts], np.bool_)
-            matches |= found[column.codes[self._rows]]
+            matches |= column.where(lambda each: requested in each.casefold())[self._rows]
         return Listing(columns, self._rows[matches])
 
     def distinct_rows(self) -> tuple[AclTable, _Rows]:

@@ -114,7 +114,7 @@ def mentioned_names(index: AclIndex, resource_type: ResourceType) -> set[str]:
     matches = (columns.resource_types[rows] == resource_type) & (
         columns.pattern_types[rows] == LITERAL_PATTERN
     )
-    names = set(_texts(columns.names.texts, columns.names.codes[rows[matches]]))
+    names = columns.names.texts_of(rows[matches])
     for acl in index.added_of(None):
         record = acl.record
         if (record.resource_type, record.pattern_type) == (resource_type, LITERAL_PATTERN):
@@ -202,16 +202,9 @@ def _in_order(names: Iterable[str], after: str | None) -> Iterator[str]:
 
 
 def _principals(index: AclIndex, rows: npt.NDArray[np.int32], added: Iterable[AppliedAcl]) -> set[str]:
-    principals = index.rows.columns.principals
-    found = set(_texts(principals.texts, principals.codes[rows]))
+    found = index.rows.columns.principals.texts_of(rows)
     found.update(acl.record.principal for acl in added)
     return found
-
-
-def _texts(texts: Sequence[str], codes: npt.NDArray[np.int32]) -> list[str]:
-    """The texts with these codes, each once."""
-    distinct = np.flatnonzero(np.bincount(codes)) if len(codes) > len(texts) // 8 else np.unique(codes)
-    return [texts[code] for code in distinct.tolist()]
 
 
 def _unnamed(state: AuthorizerState, principal_type: str) -> str:

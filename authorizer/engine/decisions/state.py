@@ -132,8 +132,8 @@ class AuthorizerState(msgspec.Struct, frozen=True, gc=False):
 
     index: AclIndex
     settings: AuthorizerSettings
-    is_ready: bool
-    not_ready_reason: str
+    is_ready: bool = True
+    not_ready_reason: str = ""
 
     @property
     def end_offset(self) -> int:
