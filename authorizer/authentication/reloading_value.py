@@ -11,6 +11,7 @@ from typing import Final, Generic, TypeVar
 import structlog
 
 from authorizer.api.errors import ConfigError
+from authorizer.configuration.file_version import FileVersion
 
 log = structlog.get_logger(__name__)
 
@@ -128,23 +129,16 @@ class ReloadingValue(Generic[_Value]):
 
 
 class FileReader(Generic[_Value]):
-    """Loads a file when it was replaced or modified, through links: Kubernetes swaps secrets by a link."""
+    """Loads a file when it was replaced or modified."""
 
     def __init__(self, path: Path, read: Callable[[Path], _Value]) -> None:
         self._path = path
         self._read = read
-        self._cache: tuple[int, ...] | None = ()
+        self._cache: FileVersion | tuple[()] | None = ()
 
     def __call__(self) -> _Value | None:
-        seen = self._file_version()
+        seen = FileVersion.of_existing(self._path)
         if seen == self._cache:
             return None
         self._cache = seen
         return self._read(self._path)
-
-    def _file_version(self) -> tuple[int, ...] | None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size

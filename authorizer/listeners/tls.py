@@ -19,6 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from authorizer.api.errors import ConfigError
+from authorizer.configuration.file_version import FileVersion
 from authorizer.configuration.tls import CONVERT_KEYSTORE, CONVERT_TRUSTSTORE, PemSource, TlsSettings
 from authorizer.listeners.certificate_names import certificate_expiry_s
 
@@ -71,7 +72,7 @@ class ListenerContext(ssl.SSLContext):
         self._settings = settings
         sources = (settings.identity, settings.authorities)
         self._files = [source.file for source in sources if source is not None and source.file is not None]
-        self._loaded_versions = self._file_versions()
+        self._loaded_versions = [*map(FileVersion.of_existing, self._files)]
         self._current, self.expires_s = _context(settings)
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
@@ -87,7 +88,7 @@ class ListenerContext(ssl.SSLContext):
 
     def reload(self) -> None:
         """Reload changed files; if they are unusable, keep the current context."""
-        versions = self._file_versions()
+        versions = [*map(FileVersion.of_existing, self._files)]
         has_changed, self._loaded_versions = versions != self._loaded_versions, versions
         if not has_changed and not self.is_failing:
             return
@@ -109,18 +110,6 @@ class ListenerContext(ssl.SSLContext):
             log.info(
                 "certificates_reloaded", listener=self.listener_name, files=[str(f) for f in self._files]
             )
-
-    def _file_versions(self) -> list[tuple[int, int, int] | None]:
-        """Inode, time and size of each file, through links: Kubernetes swaps secrets by a link."""
-        versions: list[tuple[int, int, int] | None] = []
-        for file in self._files:
-            try:
-                found = file.stat()
-            except OSError:
-                versions.append(None)
-            else:
-                versions.append((found.st_ino, found.st_mtime_ns, found.st_size))
-        return versions
 
 
 class TlsCollector(Collector):

@@ -65,13 +65,7 @@ class SidecarApp(BaseApp):
         """Create the handlers and their routes; ``groups`` create additional ones, such as the console's."""
         super().__init__(authenticator, load, requests)
         states = RequestStates(node, load)
-        acls, of_node, configs = (
-            AclRoutes(node, states),
-            NodeRoutes(node, load, peers),
-            ConfigRoutes(node, peers),
-        )
-        evaluations = Evaluations(node, load, states)
-        questions, searches = KafkaQueryRoutes(node, load, states), SearchRoutes(node, states)
+        acls, evaluations = AclRoutes(node, states), Evaluations(node, load, states)
         self._node = node
         self._changes = ChangeRoutes(node, states)
         self.inline_endpoints = {
@@ -81,12 +75,18 @@ class SidecarApp(BaseApp):
                 (EVALUATIONS_PATH, evaluations.answer_inline),
             )
         }
-        confluent = ConfluentAclRoutes(node, acls)
-        handlers = (evaluations, searches, acls, questions, self._changes, configs, of_node, confluent)
-        by_class = {type(each): each for each in handlers}
         routes = routes_of(self, BaseApp)
-        for group in _HANDLERS:
-            routes += routes_of(by_class[group])
+        for handlers in (
+            evaluations,
+            SearchRoutes(node, states),
+            acls,
+            KafkaQueryRoutes(node, load, states),
+            self._changes,
+            ConfigRoutes(node, peers),
+            NodeRoutes(node, load, peers),
+            ConfluentAclRoutes(node, acls),
+        ):
+            routes += routes_of(handlers)
         routes += routes_of(self)
         context = NodeContext(
             node=node, acls=acls, peers=peers, cluster=cluster, other_clusters=other_clusters

@@ -9,9 +9,10 @@ import threading
 import zlib
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.files.parsing import gunzipped
+from authorizer.configuration.file_version import FileVersion
 from authorizer.configuration.keys.names import CONSOLE_REQUESTS
 from records.request_line import SUPER_USER, Request
 from records.request_traffic import Traffic, TrafficReader, Window
@@ -67,14 +68,6 @@ class LastUsed:
         return max(times, default=None)
 
 
-class _FileState(NamedTuple):
-    """What changes when a file is written or replaced."""
-
-    inode: int
-    size: int
-    mtime_ns: int
-
-
 class LastUsedFile:
     """The requests of a file, which is read again when it changes.
 
@@ -84,16 +77,15 @@ class LastUsedFile:
     def __init__(self, path: str) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._cached: tuple[_FileState, LastUsed] | None = None
+        self._cached: tuple[FileVersion, LastUsed] | None = None
 
     def read(self) -> LastUsed:
         """Return its requests. A ValueError names the key and the file, which has none or is not readable."""
         try:
-            status = Path(self._path).stat()
-            state = _FileState(status.st_ino, status.st_size, status.st_mtime_ns)
+            version = FileVersion.of(Path(self._path))
             with self._lock:
-                if self._cached is None or self._cached[0] != state:
-                    self._cached = state, LastUsed(_read(self._path, state.size))
+                if self._cached is None or self._cached[0] != version:
+                    self._cached = version, LastUsed(_read(self._path, version.size))
                 return self._cached[1]
         except (OSError, EOFError, zlib.error, ValueError) as error:
             raise ValueError(f"{CONSOLE_REQUESTS}: {self._path}: {error}") from error

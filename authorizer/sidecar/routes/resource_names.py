@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from authorizer.api.errors import ConfigError
+from authorizer.configuration.file_version import FileVersion
 from records.acl import CLUSTER_NAME, ResourceType
 
 log = structlog.get_logger(__name__)
@@ -22,7 +23,6 @@ log = structlog.get_logger(__name__)
 _ALLOWED: Final = "a file with a resource a line, its type and its name: TOPIC orders"
 _CLUSTER: Final = frozenset({CLUSTER_NAME})
 
-_Stamp = tuple[int, int, int]
 _Names = dict[ResourceType, frozenset[str]]
 
 
@@ -33,7 +33,7 @@ class ResourceNames:
         """Read it; a ConfigError names ``key``, the setting that names it."""
         self._path = None if path is None else Path(path)
         # Replaced, never changed.
-        self._read: tuple[_Stamp, Mapping[ResourceType, frozenset[str]]] | None = None
+        self._read: tuple[FileVersion, Mapping[ResourceType, frozenset[str]]] | None = None
         if self._path is not None:
             try:
                 self._read = _read(self._path)
@@ -47,21 +47,16 @@ class ResourceNames:
         if self._path is None or self._read is None:
             return None
         try:
-            if _stamp(self._path) != self._read[0]:
+            if FileVersion.of(self._path) != self._read[0]:
                 self._read = _read(self._path)
         except (OSError, ValueError) as error:
             log.warning("resource_names_not_read", path=str(self._path), reason=str(error))
         return self._read[1].get(resource_type)
 
 
-def _stamp(path: Path) -> _Stamp:
-    status = path.stat()
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _read(path: Path) -> tuple[_Stamp, _Names]:
+def _read(path: Path) -> tuple[FileVersion, _Names]:
     """Raises ValueError: an invalid line, with its number; or no text."""
-    stamp = _stamp(path)
+    version = FileVersion.of(path)
     names: dict[ResourceType, set[str]] = {}
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -72,4 +67,4 @@ def _read(path: Path) -> tuple[_Stamp, _Names]:
             if resource_type <= ResourceType.ANY or not name:
                 raise ValueError(f"line {number} is not: {line.rstrip()[:80]}")
             names.setdefault(resource_type, set()).add(name)
-    return stamp, {kind: frozenset(found) for kind, found in names.items()}
+    return version, {kind: frozenset(found) for kind, found in names.items()}
