@@ -107,7 +107,6 @@ class ClusterCredentials:
         return value
 
     def start(self) -> None:
-        """Begin to follow the log. Call once."""
         self._thread = threading.Thread(target=self._run, name="aclog-credentials", daemon=True)
         self._thread.start()
 

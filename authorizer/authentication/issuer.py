@@ -84,7 +84,6 @@ class Issuer:
             raise busy_error() from None
 
     def _verify(self, token: str) -> tuple[KafkaPrincipal, float, KeySet]:
-        """Verify a token; runs in a thread."""
         keys = self.key_set.value
         if keys is None:
             raise RejectionError(Reason.NO_KEYS, "the keys that verify tokens are not loaded yet")

@@ -36,7 +36,6 @@ class TokenBuckets:
         self._full_at_s[key] = full_at_s
 
     def clear(self) -> None:
-        """Fill all buckets."""
         self._full_at_s.clear()
 
 
@@ -48,7 +47,7 @@ class SharedTokenBuckets:
     """
 
     def __init__(self, memory: mmap) -> None:
-        """Args: memory: SHARED_BYTES, zeros at first; the processes inherit it."""
+        """``memory``: SHARED_BYTES, zeros at first; the processes inherit it."""
         of_hashes, of_times = memoryview(memory)[: SHARED_BYTES // 2], memoryview(memory)[SHARED_BYTES // 2 :]
         self._hashes, self._full_at_s = of_hashes.cast("Q"), of_times.cast("d")
 

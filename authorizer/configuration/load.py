@@ -189,7 +189,6 @@ class Config(ConfigKeys):
         return self.inputs.cluster
 
     def of_cluster(self, cluster: str) -> Config:
-        """Return the configuration of one cluster of a fleet."""
         return replace(self.inputs, cluster=cluster).config()
 
     def served_listeners(self) -> tuple[Endpoint, ...]:
@@ -205,7 +204,6 @@ class Config(ConfigKeys):
 
     @property
     def admin_listeners_key(self) -> str:
-        """The key that names the listeners of Kafka's protocol."""
         return ADMIN_LISTENERS if self.cluster is None else cluster_key(self.cluster, ADMIN_LISTENERS)
 
     def served_admin_listeners(self) -> tuple[Endpoint, ...]:
@@ -381,7 +379,6 @@ def _listeners(
     controllers: tuple[str, ...],
     admin_listeners: tuple[Endpoint, ...],
 ) -> tuple[str, tuple[Endpoint, ...]]:
-    """Return the sidecar's listeners and the key that names them."""
     is_in_flags = LISTENERS in inputs.flags
     is_broker = is_broker_file(inputs.file)
     key = ACLOG_LISTENERS if ACLOG_LISTENERS in merged and not is_in_flags else LISTENERS

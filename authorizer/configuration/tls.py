@@ -141,7 +141,6 @@ class _ListenerProperties:
         return listener_key if listener_key in self._properties else name
 
     def text(self, name: str) -> str:
-        """Return the key's value, or the default."""
         return self._properties.get(self.key(name), BY_NAME[name].default or "").strip()
 
 

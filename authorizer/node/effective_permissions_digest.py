@@ -73,7 +73,6 @@ class NodePermissionsDigest:
         return None if computed is None else computed.known
 
     def digest_of(self, state: AuthorizerState) -> SemanticDigest:
-        """Return the digest of a state of the authorizer; the calling thread computes it if necessary."""
         with self._lock:
             computed = self._computed
         if computed is None or not _is_same(computed.state, state):
@@ -84,7 +83,6 @@ class NodePermissionsDigest:
         return computed.digest
 
     def close(self) -> None:
-        """Cancel a computation. Idempotent."""
         with self._lock:
             self._is_closed = True
             thread = self._thread

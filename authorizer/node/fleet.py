@@ -123,7 +123,6 @@ class Fleet:
         self.reconfiguration.reload_on_sighup(clusters)
 
     def close(self) -> None:
-        """Close all nodes. Idempotent."""
         self._closing.set()
         # Concurrently: a node may wait for its cluster.
         closing = [threading.Thread(target=member.close, daemon=True) for member in self.members.values()]
@@ -207,7 +206,6 @@ class FleetCollector(Collector):
         self.extra_collectors: list[tuple[str | None, Collector]] = []
 
     def describe(self) -> list[Metric]:
-        """Return nothing, as NodeCollector."""
         return []
 
     def collect(self) -> Iterator[Metric]:

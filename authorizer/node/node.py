@@ -283,7 +283,6 @@ class Node:
                 return
 
     def status(self) -> NodeStatus:
-        """Return the present status; fast."""
         status, freshness = self.loader.status(), self.log.freshness()
         reason = status.reason or self._lag_reason(status) or self._age_reason(freshness)
         return NodeStatus(

@@ -79,7 +79,6 @@ class Reconfiguration:
                 on_change(self.config)
 
     def unsubscribe(self, on_change: Callable[[Config], None]) -> None:
-        """Stop the calls of ``on_change``."""
         with self._lock:
             self._subscribers.remove(on_change)
 
@@ -140,7 +139,6 @@ class Reconfiguration:
             on_change(config)
 
     def _config_of(self, inputs: ConfigInputs) -> Config:
-        """Return the configuration of this cluster from new inputs."""
         return replace(inputs, cluster=self.config.cluster).config()
 
     def _change(self, config: Config, put: Mapping[str, str], changes: Sequence[Change], by: str) -> None:
@@ -153,7 +151,6 @@ class Reconfiguration:
 
 
 def _changes(old: Config, new: Config) -> list[Change]:
-    """Return the changes between two configurations."""
     names = [
         name
         for name in sorted(old.properties.keys() | new.properties.keys())

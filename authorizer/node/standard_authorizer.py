@@ -295,7 +295,6 @@ class StandardAuthorizer:
         return list_acls(self._state.index, acl_filter).bindings()
 
     def acl_count(self) -> int:
-        """Return the number of ACLs in force, by id."""
         return self._state.index.resources.count
 
     def create_acls(

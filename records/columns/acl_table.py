@@ -165,7 +165,6 @@ class AclTable:
         return len(self.resource_types)
 
     def __iter__(self) -> Iterator[AppliedAcl]:
-        """Every row as an object."""
         for start in range(0, len(self), _CHUNK_ROWS):
             yield from self.acls(slice(start, start + _CHUNK_ROWS))
 
@@ -173,7 +172,6 @@ class AclTable:
         return Uuid(self.ids[UUID_BYTES * row : UUID_BYTES * (row + 1)])
 
     def count_by_resource_type(self) -> dict[int, int]:
-        """Number of rows by resource type."""
         codes, counts = np.unique(self.resource_types, return_counts=True)
         return dict(zip(codes.tolist(), counts.tolist(), strict=True))
 
@@ -211,7 +209,6 @@ class AclTable:
         return map(AccessControlEntryRecord, *fields)
 
     def acls(self, rows: Any) -> list[AppliedAcl]:
-        """Some rows as objects."""
         offsets = self.offsets[rows]
         known: list[int | None] = offsets.tolist()
         if len(offsets) and offsets.min() == UNKNOWN_OFFSET:

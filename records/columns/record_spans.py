@@ -141,12 +141,10 @@ class RecordSpans:
         self.is_wrong = is_wrong
 
     def offsets(self) -> Ints:
-        """Of each record."""
         offsets: Ints = np.arange(len(self.value_starts)) + np.repeat(self.offset_shifts, self.counts)
         return offsets
 
     def record_timestamps_ms(self) -> Ints:
-        """Of each record."""
         return np.repeat(self.timestamps_ms, self.counts)
 
 

@@ -128,7 +128,6 @@ class RecordTable:
         self.unread = np.flatnonzero(is_unread)
 
     def set_other_records(self, records: Mapping[int, MetadataRecord]) -> None:
-        """Set the records of the unread rows."""
         self.other_records = records
         self.markers = [row for row, record in records.items() if type(record) in TRANSACTION_MARKERS]
 
@@ -148,7 +147,6 @@ class RecordTable:
         return self._values.value(row)
 
     def records(self, first: int, end: int) -> Iterator[MetadataRecord]:
-        """The records of a range of rows as objects."""
         begin, stop = np.searchsorted(self.acls, (first, end)).tolist()
         records: dict[int, MetadataRecord] = dict(
             zip(self.acls[begin:stop].tolist(), self.table.records(slice(begin, stop)), strict=True)

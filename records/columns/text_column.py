@@ -59,7 +59,6 @@ class TextColumn:
 
     @classmethod
     def of(cls, rows: Sequence[str]) -> TextColumn:
-        """Create a column from one text per row."""
         indexes: defaultdict[str, int] = defaultdict(count().__next__)
         codes = np.fromiter(map(indexes.__getitem__, rows), np.int32, len(rows))
         return cls(tuple(indexes), codes)
@@ -98,7 +97,6 @@ class TextColumn:
         return {texts[code] for code in used.tolist()}
 
     def take(self, rows: Any) -> TextColumn:
-        """Some of the rows, by any index of numpy."""
         return TextColumn(self.distinct, self.codes[rows]).without_unused()
 
     def without_unused(self) -> TextColumn:

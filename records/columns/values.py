@@ -63,7 +63,6 @@ class Values:
 
     @classmethod
     def of_arrow(cls, array: Any) -> Values:
-        """Convert an Arrow array of bytes."""
         count = len(array)
         _, offsets, content = array.buffers()
         bounds = np.frombuffer(offsets, np.int32, count + 1, array.offset * 4).astype(np.int64)

@@ -26,7 +26,6 @@ class SnapshotBatches:
         self._timestamp_ms = timestamp_ms
 
     def header(self) -> bytes:
-        """The file's first batch."""
         value = snapshot_header_value(self._timestamp_ms)
         return self._encoded([value], ControlType.SNAPSHOT_HEADER)
 

@@ -166,8 +166,6 @@ def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
 
 
 class _Content:
-    """Content of a checkpoint."""
-
     def __init__(self) -> None:
         self.tables: list[AclTable] = []
         self.metadata = MetadataImage.EMPTY

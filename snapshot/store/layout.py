@@ -43,12 +43,10 @@ class SnapshotRef:
 
     @property
     def name(self) -> str:
-        """The name of its directory."""
         return snapshot_name(self.end_offset, self.epoch)
 
     @property
     def directory(self) -> str:
-        """The path of its directory in the store."""
         return f"{cluster_directory(self.cluster_id)}/{self.name}"
 
     def file(self, name: str) -> str:

@@ -69,7 +69,6 @@ class Storage:
         return [name for name, info in self._list(directory) if info["type"] == "directory"]
 
     def read(self, path: str) -> bytes:
-        """Read the complete file. Raises FileNotFoundError: it does not exist."""
         with self._translated("read", path):
             data: bytes = self._fs.cat_file(self._absolute(path))
             return data
@@ -87,7 +86,6 @@ class Storage:
         return self._put(path, data, only_new=True)
 
     def remove(self, path: str) -> None:
-        """Remove one file, if it exists."""
         with self._translated("remove", path), suppress(FileNotFoundError):
             self._fs.rm_file(self._absolute(path))
 

@@ -45,7 +45,6 @@ class AclPeriods(NamedTuple):
     ends: npt.NDArray[np.int64]
 
     def take(self, rows: npt.NDArray[np.intp]) -> AclPeriods:
-        """Return some of the rows."""
         return AclPeriods(self.table.take(rows), self.begins[rows], self.ends[rows])
 
     def in_force(self, offset: int) -> AclTable:

@@ -50,7 +50,6 @@ class ChangedParts(NamedTuple):
 
     @classmethod
     def between(cls, before: AclTable, after: AclTable) -> ChangedParts:
-        """Compare two tables."""
         old, new = acl_numbers((before, after))
         is_removed, is_added = ~np.isin(old, new), ~np.isin(new, old)
         new_rows = np.full(len(before), NO_ROW)

@@ -81,7 +81,6 @@ class Finding(NamedTuple):
 
     @property
     def severity(self) -> str:
-        """See `Lint.severity`."""
         return _severity(is_defect=self.is_defect)
 
 
@@ -230,12 +229,10 @@ class Lint:
         return _severity(is_defect=self.is_defect(found))
 
     def findings_of(self, found: Sequence[FoundRow]) -> list[Finding]:
-        """Return the findings with their ACLs and proofs."""
         self._prove([each.removable for each in found if each.removable is not None])
         return [*map(self._finding, found)]
 
     def finding(self, found: FoundRow) -> Finding:
-        """Return the finding with its ACL and its proof."""
         (finding,) = self.findings_of((found,))
         return finding
 
@@ -258,11 +255,9 @@ class Lint:
         )
 
     def ids_of(self, found: FoundRow) -> tuple[Uuid, ...]:
-        """Return all ids of the ACL of a finding."""
         return self._ids(found.row)
 
     def records_of(self, found: Sequence[FoundRow]) -> Iterator[AccessControlEntryRecord]:
-        """Yield the ACL of each finding."""
         return self.acls.records(np.array([each.row for each in found], np.int64))
 
     def needed(self) -> AclTable:

@@ -112,12 +112,10 @@ class RemovableAcl(msgspec.Struct, gc=False):
 
     @property
     def by(self) -> tuple[int, ...]:
-        """See `Proof`."""
         return self.proof.by
 
     @property
     def keeps_by_resource_type(self) -> bool:
-        """See `Proof`."""
         return self.proof.keeps_by_resource_type
 
 
@@ -306,7 +304,6 @@ class _Search:
     def _rules_of(
         self, numbers: npt.NDArray[np.int64], is_shadowed: npt.NDArray[np.bool_]
     ) -> list[RemovalRule]:
-        """The rule of each removable ALLOW."""
         rows = self._rows
         allows = AclMasks(rows, self._acls, self._allowing, self._wildcard)
         has_twin = (
@@ -434,7 +431,6 @@ class _Search:
         return [each for each in self._covering(number, self._denies) if order.get(each, removed) >= removed]
 
     def _prove_deny(self, found: RemovableAcl) -> Proof:
-        """The proof that a DENY is redundant."""
         number = found.number
         other_acls = self._other_denies(number, found.removed)
         chosen = self._choose(denied_operations(self._acls.masks[number]), other_acls)
@@ -564,7 +560,6 @@ class _Search:
         return self._table.acl(self._row_of[number]).record
 
     def _narrow_first(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Sort narrow ACLs before broad ones."""
         rows, acls = self._rows, self._acls
         keys, masks, hosts = rows.keys[numbers], rows.masks[numbers], acls.host_codes[numbers]
         lengths = np.fromiter(map(len, rows.texts), np.int64, len(rows.texts))

@@ -84,11 +84,9 @@ class AllowEveryoneCoverage:
         return False
 
     def remove(self, row: int) -> None:
-        """Count the ACL as removed."""
         if row in self._patterns:
             self._counts[self._patterns[row]] -= 1
 
     def restore(self, row: int) -> None:
-        """Count a removed ACL again."""
         if row in self._patterns:
             self._counts[self._patterns[row]] += 1

@@ -167,7 +167,6 @@ class Matrix:
 
     @classmethod
     def of(cls, index: AclIndex, settings: AuthorizerSettings, resource_type: ResourceType) -> Matrix:
-        """Compute the matrix of a state."""
         settings = settings.with_version_of(index.image)
         principals = _principals(index, resource_type) | settings.super_users
         return cls(index, settings, resource_type, _keys(index, resource_type), principals)

@@ -15,7 +15,6 @@ class MatrixChanges:
     """See the module."""
 
     def __init__(self, before: Matrix, after: Matrix, principals: Collection[str | None]) -> None:
-        """Compare the columns of ``principals``."""
         affected = _affected(before, after, principals)
         pairs = after.changes_since(before, affected)
         self._columns = [

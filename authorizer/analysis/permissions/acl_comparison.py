@@ -32,7 +32,6 @@ class ChangedAcls(NamedTuple):
 
     @classmethod
     def between(cls, before: AclTable, after: AclTable) -> Self:
-        """Compare two tables."""
         old, new = acl_numbers((before, after))
         either = np.sort(np.concatenate([_distinct(old), _distinct(new)]))
         # An ACL of both tables occurs twice.

@@ -162,7 +162,6 @@ def is_of(table: AclTable, principals: Collection[str]) -> npt.NDArray[np.bool_]
 
 
 def _slices(table: AclTable, check_cancelled: Callable[[], None]) -> Iterator[AclTable]:
-    """All rows; those of a principal are in one slice."""
     codes = table.principals.codes
     ends = np.cumsum(np.bincount(codes, minlength=len(table.principals.texts)))
     slice_of = ends // _SLICE_ROWS

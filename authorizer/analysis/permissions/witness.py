@@ -40,7 +40,6 @@ class Witness(NamedTuple):
     name: str
 
     def arguments(self, operation: AclOperation) -> tuple[RequestContext, Action]:
-        """Return the arguments of `decide`."""
         return decision_arguments(self.principal, self.host, operation, self.resource_type, self.name)
 
 

@@ -145,7 +145,6 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
     @property
     def settings(self) -> AuthorizerSettings:
-        """The settings of the effective permissions."""
         text = self.kafka_version
         version = None if text == UNKNOWN_VERSION else KafkaVersion(text)
         return AuthorizerSettings(frozenset(self.super_users), self.allow_everyone, version)
@@ -224,12 +223,10 @@ class PlanApplication(AclPlan, frozen=True, rename="camel", forbid_unknown_field
 
     @classmethod
     def of_plan(cls, plan: AclPlan, max_removed_percent: int | None) -> Self:
-        """Add the options to a plan."""
         return cls(**_fields(plan), max_removed_percent=max_removed_percent)
 
     @property
     def plan(self) -> AclPlan:
-        """The plan without the options."""
         return AclPlan(**_fields(self))
 
 
@@ -284,7 +281,6 @@ def _is_deny(content: AclContent) -> bool:
 
 
 def _contents(table: AclTable) -> list[AclContent]:
-    """The distinct contents, sorted."""
     return sorted({acl.record.content for acl in table})
 
 

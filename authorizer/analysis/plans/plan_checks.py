@@ -46,7 +46,6 @@ class PlanCounts(NamedTuple):
         return 1000 * self.to_remove // self.acls / 10 if self.acls else 0.0
 
     def is_mass_removal(self, max_removed_percent: int = MAX_REMOVED_PERCENT) -> bool:
-        """Return whether it removes more of the ACLs than this share."""
         return 100 * self.to_remove > max_removed_percent * self.acls
 
     def require_allowed(self, max_removed_percent: int) -> None:
@@ -136,5 +135,4 @@ def denied_traffic_warnings(
 
 
 def _allowed(table: AclTable) -> set[str]:
-    """The principals that have an ALLOW."""
     return table.principals.texts_of(table.permission_types == AclPermissionType.ALLOW)

@@ -51,7 +51,6 @@ class DecidingAcls:
     """The ACLs of a set that are related to some classes."""
 
     def __init__(self, table: AclTable, classes: Collection[RequestClass]) -> None:
-        """Select the ACLs related to the classes."""
         names_by_type: dict[ResourceType, set[Key]] = defaultdict(set)
         principals: set[str] = set()
         for each in classes:

@@ -57,7 +57,6 @@ class NameMap(Generic[Value]):
 
     @property
     def keys(self) -> list[Key]:
-        """The keys of the entries, sorted."""
         return [(name, is_name) for name, is_name, _ in self.entries]
 
     def value_of(self, key: Key) -> Value:

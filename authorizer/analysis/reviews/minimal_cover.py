@@ -65,7 +65,6 @@ def minimal_cover(needs: Collection[Need]) -> MinimalCover:
 
 
 def _groups(needs: Iterable[Need]) -> Iterator[Sequence[Need]]:
-    """Needs that are connected by common ACLs."""
     parents: dict[int, int] = {}
 
     def find_root(acl: int) -> int:

@@ -176,7 +176,6 @@ class _Requests:
         return RequestCounts(self._decisions[kind], self._requests[kind])
 
     def add(self, logged: Logged, decisions: int) -> None:
-        """Count one distinct request."""
         kind = self._kind(logged, decisions)
         self._decisions[kind] += decisions
         self._requests[kind] += 1

@@ -31,7 +31,6 @@ class Change(NamedTuple):
 
     @property
     def pair(self) -> tuple[AppliedAcl | None, AppliedAcl | None]:
-        """The ACL before and after."""
         return self.before, self.after
 
 

@@ -94,7 +94,6 @@ class StateCache:
             self._request_count -= 1
 
     def _wait_for_requests(self) -> None:
-        """Pause the scan while requests are in progress."""
         while self._request_count:
             time.sleep(_PAUSE_INTERVAL_S)
 

@@ -41,8 +41,6 @@ _ROWS_PER_SLICE: Final = 1_000
 
 
 class _Row(NamedTuple):
-    """One stored change."""
-
     offset: int
     timestamp_ms: int
     id: Uuid
@@ -73,8 +71,6 @@ def read_stored_states(output: str, identity: LogIdentity, joined: HistoryState)
 
 
 class _UndoChanges:
-    """Undoes the stored changes, state by state."""
-
     def __init__(self, coverage: Coverage, known: AclsImage, joined: HistoryState) -> None:
         self._coverage = coverage
         self._joined = joined

@@ -97,7 +97,6 @@ class ConsoleProxy:
         return node_group(lambda _: self.answer)
 
     def for_fleet(self, _fleet: Fleet) -> ConsoleRouteGroup:
-        """Return the routes of a fleet's front page."""
         return fleet_group(self.answer)
 
     async def answer(self, request: Request) -> Response:
@@ -161,7 +160,6 @@ class ConsoleProxyEndpoint:
         self._listeners = listeners
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one proxied request."""
         proxied = _decode(await Request(scope, receive).body())
         is_read = False
 

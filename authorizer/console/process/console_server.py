@@ -65,7 +65,7 @@ class ConsoleServer:
         self._app: BaseApp | None = None
 
     def serve(self, node: Node) -> NoReturn:
-        """Answer for a started node until a signal. Raises LogError: the log cannot be used (Node.reach)."""
+        """Answer for a started node until a signal. LogError: as of ``Node.connect``."""
         peers = WorkerFanout(self._worker, SingleNode(node))
         app = SidecarApp(
             node, self._authenticator, self._load, RequestMetrics(), peers.of(DEFAULT_CLUSTER), self._console
@@ -105,7 +105,6 @@ class ConsoleServer:
         self._worker.report(Listening([], False, []))
 
     async def _send_heartbeats(self) -> None:
-        """Tell the supervisor that the event loop is running."""
         while True:
             self._worker.beat()
             await asyncio.sleep(_HEARTBEAT_INTERVAL_S)

@@ -39,7 +39,6 @@ class InProcessConsole:
         return node_group(console.handlers().__getitem__, close)
 
     def for_fleet(self, fleet: Fleet) -> ConsoleRouteGroup:
-        """Return the routes of a fleet's front page."""
 
         async def list_clusters(request: Request) -> Response:
             """GET: the state of each cluster; how many of its nodes agree, for callers with Describe."""

@@ -186,7 +186,6 @@ class AuditLog:
         )
 
     def write(self, decided: DecidedAction) -> None:
-        """Write one decision, whose level is not below the threshold. Never raises."""
         logger, level = self._logger, decided.level
         # A program without logging handlers writes no line.
         if not (logger.isEnabledFor(level) and logger.hasHandlers()):

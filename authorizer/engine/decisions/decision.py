@@ -37,7 +37,6 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
         return self.result is _ALLOWED
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result, the rule, and the deciding ACL."""
         return {
             "result": self.result.value,
             "rule": self.rule.value,

@@ -110,7 +110,6 @@ class AuthorizerSettings:
         return self.with_version(None if version.networks == STRICTEST else version.releases[0])
 
     def with_version(self, version: KafkaVersion | None) -> Self:
-        """Return these settings with another release."""
         return replace(self, kafka_version=version)
 
     def index(self, image: AclsImage) -> AclIndex:
@@ -137,12 +136,10 @@ class AuthorizerState(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def end_offset(self) -> int:
-        """End offset: the last contained offset + 1."""
         return self.index.image.provenance.end_offset
 
     @property
     def version(self) -> VersionInForce:
-        """The release whose rules apply."""
         return self.settings.version_for(self.index.image)
 
     def allows_by_default(self, pattern: ResourcePattern) -> bool:

@@ -87,8 +87,6 @@ def near_misses(
 
 
 class _Search:
-    """The three kinds of near misses."""
-
     def __init__(
         self, index: AclIndex, context: AuthorizableRequestContext, action: Action, *, allowing: bool
     ) -> None:

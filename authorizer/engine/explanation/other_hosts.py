@@ -55,7 +55,6 @@ class OtherHosts:
 
     @classmethod
     def from_answer(cls, answer: answers.OtherHosts) -> Self:
-        """Parse an HTTP answer."""
         return cls(answer.result, tuple(answer.hosts), tuple(answer.but))
 
 

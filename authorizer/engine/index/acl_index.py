@@ -60,7 +60,6 @@ class AclIndex(msgspec.Struct, eq=False, gc=False):
 
     @classmethod
     def from_rows(cls, rows: RowIndex, image: AclsImage) -> AclIndex:
-        """Return the index of an image from a RowIndex of its columns."""
         columns = image.columns
         index = cls(image, rows, ResourceIndex.of(rows), PrincipalIndex.of(rows))
         if not image.changes:

@@ -40,7 +40,6 @@ class Cover(msgspec.Struct, gc=False, eq=False):
     next: Cover
 
     def __iter__(self) -> Iterator[Cover]:
-        """Iterate over the list from here."""
         cover = self
         while cover is not NO_COVER:
             yield cover

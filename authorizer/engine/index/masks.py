@@ -83,7 +83,6 @@ class HostMasks(msgspec.Struct, gc=False):
     networks: NetworkMasks | None = None
 
     def copy(self) -> HostMasks:
-        """Return a mutable copy."""
         networks = self.networks
         if networks is not None:
             networks = NetworkMasks({**networks.masks}, networks.kinds)
@@ -102,7 +101,6 @@ class HostMasks(msgspec.Struct, gc=False):
         return self.other_hosts if mask is None else mask
 
     def add(self, network: Network, mask: int) -> None:
-        """Add one ACL's mask."""
         masks = {} if self.networks is None else self.networks.masks
         if network not in masks:
             masks[network] = self.network_mask(network)

@@ -103,21 +103,18 @@ class MaterializedRights(msgspec.Struct, eq=False, gc=False):
         return cover
 
     def pattern_cover(self, prefixed: int, name: str) -> Cover:
-        """Return the cover of one pattern; NO_COVER if it has no ACLs."""
         if prefixed:
             cover = self.ranges.cover(name)
             return cover if cover.prefixed and cover.name == name else NO_COVER
         return self.star if name == WILDCARD else self.literals.get(name, NO_COVER)
 
     def covers(self) -> Iterator[Cover]:
-        """Yield the covers of all patterns with ACLs."""
         if self.star is not NO_COVER:
             yield self.star
         yield from self.literals.values()
         yield from self.ranges.stored()
 
     def with_leaf(self, prefixed: int, name: str, leaf: PatternLeaf | None) -> ListableRights:
-        """Return rights with another leaf of one pattern; None: no ACLs."""
         return ChangedRights(self, _UNCHANGED, ()).with_leaf(prefixed, name, leaf)
 
 
@@ -153,12 +150,10 @@ class ChangedRights(msgspec.Struct, eq=False, gc=False):
         return cover if name == WILDCARD else self.pattern_cover(0, name).prepended_to(cover)
 
     def pattern_cover(self, prefixed: int, name: str) -> Cover:
-        """Return the cover of one pattern; NO_COVER if it has no ACLs."""
         changed = self._changes.get(_key(prefixed, name))
         return self._base.pattern_cover(prefixed, name) if changed is None else changed
 
     def covers(self) -> Iterator[Cover]:
-        """Yield the covers of all patterns with ACLs."""
         changes = self._changes
         for cover in self._base.covers():
             if _key(cover.prefixed, cover.name) not in changes:
@@ -168,7 +163,6 @@ class ChangedRights(msgspec.Struct, eq=False, gc=False):
                 yield cover
 
     def with_leaf(self, prefixed: int, name: str, leaf: PatternLeaf | None) -> ListableRights:
-        """Return rights with another leaf of one pattern; None: no ACLs."""
         base, changes, lengths = self._base, self._changes, self._lengths
         key, here = _key(prefixed, name), base.pattern_cover(prefixed, name)
         if leaf != (None if here is NO_COVER else here.leaf):

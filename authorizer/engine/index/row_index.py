@@ -189,7 +189,6 @@ class RowIndex:
         return codes
 
     def rows_of(self, principal: str) -> npt.NDArray[np.int32]:
-        """Return all rows for exactly this principal."""
         code = self._principal_codes.get(principal)
         if code is None:
             return self._rows_by_principal[:0]
@@ -277,7 +276,6 @@ class RowIndex:
         return np.sort(self._rows_by_pattern[begin:end])
 
     def count_at(self, kind: int, name: str) -> int:
-        """Return how many rows one pattern has."""
         begin, end = self._range_at(kind, name)
         return end - begin
 

@@ -346,7 +346,6 @@ class LogAclMutator:
             )
 
     def _answers(self, operation: DelayedOperation, pending: Pending) -> Sequence[object]:
-        """Return the answers once the records are replayed."""
 
         def find(content: AclContent) -> AccessControlEntryRecord | None:
             with self._lock:

@@ -78,7 +78,6 @@ class ClusterPlan:
         carry_out(requests, self.to_add, self.to_remove, in_part=_IN_PART)
 
     def is_done(self, table: AclTable) -> bool:
-        """Whether no change remains."""
         return not any(self._plan.remaining(self._plan.affected_rows(table)))
 
     def require_done(self, table: AclTable) -> None:
@@ -104,7 +103,6 @@ class ClusterPlan:
         )
 
     def _removed(self) -> list[AccessControlEntryRecord]:
-        """Return the ACLs to remove, under all ids."""
         removed = set(self.to_remove)
         return [acl.record for acl in self._held if acl.record.content in removed]
 

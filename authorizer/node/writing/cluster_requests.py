@@ -59,7 +59,6 @@ class WriterRequests:
         _require_accepted(acls, answer.results)
 
     def delete(self, acls: Sequence[AclContent]) -> None:
-        """As in ``create``."""
         answer = self._writer.delete(acls)
         self.end_offset = answer.end_offset
         _require_accepted(acls, answer.results)

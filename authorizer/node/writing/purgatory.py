@@ -110,7 +110,6 @@ class Purgatory:
         return False
 
     def refuse(self, operation: DelayedOperation, error: ApiError) -> None:
-        """Answer an operation that is not watched."""
         operation.state = OperationState.ANSWERED
         operation.refuse(error)
         _resolve(operation)
@@ -143,7 +142,6 @@ class Purgatory:
                 self._decide(operation)
 
     def fail(self, operation: DelayedOperation, error: ApiError) -> None:
-        """Resolve every future with this error."""
         with self._changed:
             if operation.state is not OperationState.ANSWERED:
                 self._decide(operation, error)

@@ -134,7 +134,6 @@ class WriterView:
         return {acl_id: None if record is None else record.content for acl_id, record in records}
 
     def _reindex(self, before: dict[Uuid, AclContent | None]) -> None:
-        """Update the index with the changes since ``before``."""
         if self._ids_by_hash is None:
             return
         for acl_id, content in before.items():

@@ -84,12 +84,10 @@ class Authenticator:
         self.collector = AuthenticationCollector(self._refusals, self._reloading_values())
 
     def start(self) -> None:
-        """Start to reload the files and the issuer's keys."""
         for each in self._reloading_values():
             each.start()
 
     def close(self) -> None:
-        """Stop reloading. Idempotent."""
         for each in self._reloading_values():
             each.close()
         if self._issuer is not None:

@@ -73,7 +73,6 @@ class Caller(msgspec.Struct, gc=False):
         return may_ask
 
     def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
-        """Raise HttpError 403 if the caller may not ask about a principal."""
         if not self.may_ask_about(principal):
             raise self.refusal_about(principal)
 

@@ -67,7 +67,6 @@ class StoredTokens:
         self._unmatchable = new_token(ANONYMOUS)[1]
 
     def contains(self, stored: StoredToken) -> bool:
-        """Whether the file has this entry, unchanged."""
         return self._by_id.get(stored.id) == stored
 
     def verify(self, token: str) -> StoredToken:

@@ -32,7 +32,6 @@ class ListenerServer(StoppableServer):
         self._acceptors: list[Acceptor] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept connections on ``sockets``."""
         # uvicorn gets no socket: its servers do not count a connection before its handshake.
         await super().startup(sockets=[])
         self._acceptors = [
@@ -41,7 +40,6 @@ class ListenerServer(StoppableServer):
         ]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting, and end the open connections."""
         for acceptor in self._acceptors:
             acceptor.close()
         await super().shutdown(sockets)

@@ -348,7 +348,6 @@ class SidecarProtocol(HttpToolsProtocol):
         self._stalled_since_s = None
 
     def _check_timeouts(self) -> None:
-        """Close the connection if a timeout has passed."""
         self._timeout_timer = self.loop.call_later(_CHECK_INTERVAL_S, self._check_timeouts)
         if self._is_client_stalled():
             self._load.refused[Limit.UNREAD_TIMEOUT] += 1
@@ -375,7 +374,6 @@ class SidecarProtocol(HttpToolsProtocol):
         return now_s - self._stalled_since_s >= self._load.config.sidecar_unread_timeout_ms / 1000
 
     def _count_unread(self) -> int:
-        """Count the bytes that wait for the client, here and in the kernel."""
         waiting = array("i", [0])
         try:
             ioctl(self.transport.get_extra_info("socket"), TIOCOUTQ, waiting)

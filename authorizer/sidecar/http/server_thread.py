@@ -68,7 +68,6 @@ class ServerThread:
         self._loop.call_soon_threadsafe(self._begin, served)
 
     def remove(self, served: Served) -> None:
-        """Stop one server. Thread-safe."""
         self.served.remove(served)
         served.server.stop()
 
@@ -100,7 +99,6 @@ class ServerThread:
             self._ended.set()
 
     def _begin(self, served: Served) -> asyncio.Task[None]:
-        """Start one server on the event loop."""
         task = asyncio.get_running_loop().create_task(served.server.serve([served.socket]))
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)

@@ -74,7 +74,6 @@ class AuthzenAliases:
 
     @classmethod
     def of(cls, config: Config) -> AuthzenAliases:
-        """The configured one."""
         return cls(
             dict(config.authzen_subject_aliases),  # a proxy would be asked by name each time
             Codes(ResourceType, "resource.type", config.authzen_resource_aliases),
@@ -84,7 +83,6 @@ class AuthzenAliases:
         )
 
     def principal_type(self, name: str) -> str:
-        """Of a subject's type."""
         return self.subjects.get(name, name)
 
     def known_resource_type(self, name: str) -> ResourceType | None:

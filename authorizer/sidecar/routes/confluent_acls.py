@@ -125,7 +125,6 @@ class ConfluentDeletion(ConfluentNewAcl, forbid_unknown_fields=True, gc=False, k
     host: str = ""
 
     def filter(self) -> AclBindingFilter:
-        """The filter. HttpError 400."""
         resource_type, pattern_type, operation, permission = self._codes()
         return AclBindingFilter(
             ResourcePatternFilter(resource_type, self.resource_name or None, pattern_type),

@@ -30,7 +30,7 @@ class MetricsText:
         self._rendered_s = 0.0
 
     async def response(self) -> Response:
-        """The text; requests within KEPT_S share it."""
+        """The text; requests within TEXT_TTL_S share it."""
         rendering = self._rendering
         if rendering is None or (rendering.done() and not self._is_fresh(rendering)):
             rendering = self._rendering = asyncio.create_task(self._render())

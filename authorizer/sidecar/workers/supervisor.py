@@ -193,7 +193,6 @@ class Supervisor:
             self._wait(min(max(0.0, next_s - now_s), _POLL_INTERVAL_S))
 
     def close(self) -> None:
-        """Stop the workers and release the addresses. Idempotent."""
         notify(STOPPING)
         for path in self._socket_files:
             remove_unix(path)
@@ -280,7 +279,6 @@ class Supervisor:
         theirs.close()
 
     def _run_worker(self, worker: Worker) -> None:
-        """Run in the worker's process."""
         os.close(self._lifeline_writer)
         # New settings come from the supervisor.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)

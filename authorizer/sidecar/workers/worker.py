@@ -56,7 +56,6 @@ class Worker:
 
     @property
     def is_console(self) -> bool:
-        """Whether it is the console's process."""
         return self.number == self.count
 
     @property

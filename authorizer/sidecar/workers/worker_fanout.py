@@ -58,7 +58,6 @@ class WorkerFanout:
         self._pending: dict[str, asyncio.Future[Any]] = {}
 
     def of(self, cluster: str) -> ClusterFanout:
-        """The fan-out for one cluster."""
         return ClusterFanout(self, cluster)
 
     async def readiness(self) -> dict[str, Readiness]:
@@ -136,7 +135,6 @@ class WorkerFanout:
     def _query_worker(
         self, number: int, path: str, timeout_s: float, read: Callable[[bytes], _T]
     ) -> _T | None:
-        """Query one worker; blocks."""
         try:
             with closing(UnixConnection(self._worker.directory.socket(number), timeout_s)) as connection:
                 connection.request("GET", path)
@@ -158,7 +156,6 @@ class ClusterFanout:
         return self._peers.settings.put(self._cluster, texts, by, is_trial=is_trial)
 
     async def readiness(self) -> Readiness:
-        """Return ready if every worker is; the offset is the lowest of them."""
         return (await self._peers.readiness())[self._cluster]
 
     async def metrics(self) -> MergedFamilies:
