@@ -109,9 +109,9 @@ class PlanRoutes:
         table = image.merged().columns
         changed = _planned_changes(query, state, table, notes.append)
         after = changed.applied_to(table)
-        asked = msgspec.json.encode((query.add, query.remove, query.text, query.everything))
+        query_json = msgspec.json.encode((query.add, query.remove, query.text, query.everything))
         changes = self._last_preview.get_or_compute(
-            (state.index, state.settings, asked),
+            (state.index, state.settings, query_json),
             lambda: decision_changes_by(changed, table, settings, check_cancelled),
         )
         page = ChangePage.of(changes, query, query.count, self._teams)
