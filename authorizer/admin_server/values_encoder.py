@@ -12,10 +12,10 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
-from types import NoneType, UnionType
-from typing import Any, Final, NamedTuple, Union, get_args, get_origin
+from typing import Any, Final, NamedTuple, get_args, get_origin
 
 from records.ids import UUID_BYTES
+from records.log.protocol.entity_reader import without_none
 from records.varint import append_unsigned_varint
 
 #: Values of an entity by field name: a nested entity is a mapping; an id has 16 bytes, None is the zero id.
@@ -106,10 +106,10 @@ def _append_tagged(out: bytearray, values: Values, tagged: list[tuple[int, str, 
 
 
 def _field(field: Field[Any], sizes: Sizes) -> _Append:
-    type_, is_nullable = _without_none(field.type)
+    type_, is_nullable = without_none(field.type)
     is_array = get_origin(type_) is tuple
     if is_array:
-        type_, _ = _without_none(get_args(type_)[0])
+        type_, _ = without_none(get_args(type_)[0])
     kind = field.metadata.get("kafka_type")
     if is_dataclass(type_):
         append, null = _compiled(type_), b"\xff"
@@ -123,14 +123,6 @@ def _field(field: Field[Any], sizes: Sizes) -> _Append:
         append, null = _array(append, sizes.array), sizes.array(-1)
     # An id has no null but the zero id.
     return _nullable(append, null) if is_nullable and null else append
-
-
-def _without_none(type_: Any) -> tuple[Any, bool]:
-    """(the type, whether None is allowed beside it)."""
-    if get_origin(type_) not in (Union, UnionType):
-        return type_, False
-    (only,) = (each for each in get_args(type_) if each is not NoneType)
-    return only, True
 
 
 # --- values ---------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import click
 from authorizer.cli.command import Group
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import Parsed, completes, json_option
+from authorizer.cli.output_file import writing
 from authorizer.cli.rendering.output import print_json, shown
 from records.entries import SCRAM_MECHANISMS
 
@@ -70,10 +71,8 @@ def add_command(*, user: str, file: Path, mechanisms: tuple[str, ...]) -> None:
 
     password = _password(user)
     for mechanism in mechanisms or SCRAM_MECHANISMS.values():
-        try:
+        with writing(file):
             CREDENTIALS_FILE.put(file, ScramCredential.create(user, mechanism, password))
-        except OSError as error:
-            raise _unwritable(file, error) from error
         click.echo(f"added {mechanism} of {shown(user)}")
 
 
@@ -120,10 +119,8 @@ def remove_command(*, user: str, file: Path, mechanisms: tuple[str, ...]) -> Non
 
     removed = []
     for mechanism in mechanisms or SCRAM_MECHANISMS.values():
-        try:
+        with writing(file):
             removed.append(CREDENTIALS_FILE.remove(file, credential_id(user, mechanism)))
-        except OSError as error:
-            raise _unwritable(file, error) from error
     for each in filter(None, removed):
         click.echo(f"removed {each.mechanism} of {shown(user)}")
     if not any(removed):
@@ -144,7 +141,3 @@ def _password(user: str) -> str:
     if not password or "\0" in password:
         raise click.UsageError("the password is the first line of stdin; it is empty or has a zero byte")
     return password
-
-
-def _unwritable(file: Path, error: OSError) -> Failure:
-    return Failure(f"Cannot write {file}: {error.strerror}", ExitCode.USAGE)

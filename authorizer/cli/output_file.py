@@ -79,6 +79,15 @@ def require_new(path: Path) -> None:
 
 
 @contextmanager
+def writing(file: Path) -> Iterator[None]:
+    """Raise Failure for an OSError of a file that the block changes."""
+    try:
+        yield
+    except OSError as error:
+        raise Failure(f"Cannot write {file}: {error.strerror}", ExitCode.USAGE) from error
+
+
+@contextmanager
 def output_file(path: Path, *, is_noted: bool = True) -> Iterator[IO[bytes]]:
     """A file to write to, atomically; notes what was written unless the command prints it."""
     from authorizer.cli.rendering.output import note, shown

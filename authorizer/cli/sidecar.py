@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from authorizer.api.http.answers.node import NodeState
-    from authorizer.client import Client, Credentials
+    from authorizer.client import Client
 
 
 #: For scripts that get secrets by environment variables.
@@ -62,9 +62,15 @@ def sidecar_client(
     """
     import ssl
 
-    from authorizer.client import Client
+    from authorizer.client import Client, Credentials
 
-    credentials = _credentials() if names_caller else None
+    credentials = None
+    if names_caller:
+        credentials = Credentials(
+            token=_token(given("--token-file")),
+            ca_file=given("--ca-file"),
+            certificate_file=given("--certificate-file"),
+        )
     try:
         # Without retries a wrong address is reported immediately.
         client = Client(url, credentials=credentials, timeout_s=timeout_s, retries_unanswered=False)
@@ -77,16 +83,6 @@ def sidecar_client(
         raise Failure(str(error), ExitCode.USAGE) from error
     with client:
         yield client
-
-
-def _credentials() -> Credentials:
-    from authorizer.client import Credentials
-
-    return Credentials(
-        token=_token(given("--token-file")),
-        ca_file=given("--ca-file"),
-        certificate_file=given("--certificate-file"),
-    )
 
 
 def _token(file: Path | None) -> str | None:

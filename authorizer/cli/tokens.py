@@ -10,6 +10,7 @@ import click
 from authorizer.cli.command import Group
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import Parsed, completes, json_option
+from authorizer.cli.output_file import writing
 from authorizer.cli.rendering.output import note, print_json, shown
 
 if TYPE_CHECKING:
@@ -79,10 +80,8 @@ def create_command(*, principal: KafkaPrincipal, file: Path | None, as_json: boo
 
     token, stored = new_token(principal)
     if file is not None:
-        try:
+        with writing(file):
             TOKENS_FILE.put(file, stored)
-        except OSError as error:
-            raise _unwritable(file, error) from error
     if as_json:
         print_json({**_json(stored), "token": token, "line": stored.line()})
         return
@@ -131,19 +130,13 @@ def revoke_command(*, token_id: str, file: Path) -> None:
     """
     from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 
-    try:
+    with writing(file):
         revoked = TOKENS_FILE.remove(file, token_id)
-    except OSError as error:
-        raise _unwritable(file, error) from error
     if revoked is None:
         raise Failure(
             f"{file} has no token {shown(token_id)}", ExitCode.NO, "`aclog token list` prints its tokens."
         )
     click.echo(f"revoked {revoked.id} of {shown(str(revoked.principal))}")
-
-
-def _unwritable(file: Path, error: OSError) -> Failure:
-    return Failure(f"Cannot write {file}: {error.strerror}", ExitCode.USAGE)
 
 
 def _json(token: StoredToken) -> dict[str, str]:

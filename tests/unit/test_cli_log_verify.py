@@ -6,6 +6,7 @@ import pytest
 
 from authorizer.cli.log.verify import _Scan
 from authorizer.cli.rendering.output import Progress
+from records.entries import AccessControlEntryRecord
 from replay.errors import LogChangedError
 from support.sim_log import SimLog, identity
 from support.sim_scenario import acl_named
@@ -31,7 +32,7 @@ def test_counts_are_those_of_one_log() -> None:
 
     log.after_read = replaced
     walk = _Scan.of(log, Progress("offsets"))
-    assert (walk.end, walk.batches, walk.types["added"], len(walk.epochs)) == (4, 4, 4, 1)
+    assert (walk.end, walk.batches, walk.types[AccessControlEntryRecord], len(walk.epochs)) == (4, 4, 4, 1)
 
 
 def test_a_repeatedly_replaced_log_is_refused() -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api.acl_json import acl_json
 from authorizer.api.errors import PlanUnreadableError
 from authorizer.cli.command_name import command_line
 from authorizer.cli.invocation import LOG_FLAGS, log_words, words
-from authorizer.cli.rendering.output import note
+from authorizer.cli.rendering.output import json_line, note
 from authorizer.cli.sidecar import CREDENTIALS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from authorizer.analysis.plans.plan import AclPlan
+    from records.entries import AccessControlEntryRecord
 
 
 _BEGINNING: Final = re.compile(rb'\s*\{\s*"aclogPlan"')
@@ -51,8 +54,17 @@ def write_plan(plan: AclPlan, path: Path) -> None:
         file.write(plan.to_json())
 
 
-def note_next_steps(changes: Path) -> None:
-    """Print the commands that apply the changes of a file."""
+def removal_json(acl: AccessControlEntryRecord) -> dict[str, str]:
+    """A removal as a change for `aclog plan`, as ``aclog diff --json`` prints it."""
+    return {"acl": "removed"} | acl_json(acl)
+
+
+def write_removals(removed: Iterable[AccessControlEntryRecord], changes: Path) -> None:
+    """Write removals as changes for `aclog plan`, and print the commands that apply them."""
+    from authorizer.cli.output_file import output_file
+
+    with output_file(changes) as file:
+        file.writelines(json_line(removal_json(acl)) for acl in removed)
     where = (*log_words(), *words("--sidecar", *CREDENTIALS))
     if not words(*LOG_FLAGS, "--sidecar"):
         where = ("--log", "URL", *where)

@@ -79,7 +79,9 @@ def dump_command(*, first: int | None, last: int | None, skip_others: bool) -> N
         while position < end and (batches := _read(log, position)):
             for batch in batches:
                 for logged in batch.records:
-                    if position <= logged.offset < end and not (skip_others and _is_other(logged)):
+                    if position <= logged.offset < end and not (
+                        skip_others and isinstance(logged.record, ControlRecord | OtherRecord)
+                    ):
                         lines.write(_line(logged, file_of))
                         done += 1
             position = batches[-1].end_offset
@@ -93,10 +95,6 @@ def _read(log: MetadataLog, position: int) -> Sequence[LogBatch]:
         return read_with_retry(log, position)
     except OffsetOutOfRangeError as error:
         raise LogChangedError(f"{log.url} was trimmed or truncated while it was dumped: {error}") from error
-
-
-def _is_other(logged: LogRecord) -> bool:
-    return isinstance(logged.record, ControlRecord | OtherRecord)
 
 
 def _line(logged: LogRecord, file_of: Callable[[int], str] | None) -> dict[str, Any]:

@@ -139,7 +139,7 @@ class _Scan:
     end: int
     batches: int = 0
     size_bytes: int = 0
-    types: Counter[str] = field(default_factory=Counter)
+    types: Counter[type] = field(default_factory=Counter)
     epochs: set[int] = field(default_factory=set)
     missing: int = 0
 
@@ -165,22 +165,12 @@ class _Scan:
                 scan.batches += 1
                 scan.size_bytes += batch.size_bytes
                 scan.epochs.add(batch.epoch)
-                scan.types.update(map(_type_name, (logged.record for logged in batch.records)))
+                scan.types.update(type(logged.record) for logged in batch.records)
                 position = batch.end_offset
             progress.at(position - scan.start, scan.end - scan.start)
         if (end := log.high_watermark()) < scan.end:
             raise OffsetOutOfRangeError(scan.end, start=scan.start, end=end)
         return scan
-
-
-def _type_name(record: object) -> str:
-    match record:
-        case AccessControlEntryRecord():
-            return "added"
-        case RemoveAccessControlEntryRecord():
-            return "removed"
-        case _:
-            return "other"
 
 
 def _report(
@@ -201,8 +191,8 @@ def _report(
         "bytes": scan.size_bytes,
         "epochs": sorted(scan.epochs),
         "records": scan.types.total(),
-        "aclsAdded": scan.types["added"],
-        "aclsRemoved": scan.types["removed"],
+        "aclsAdded": scan.types[AccessControlEntryRecord],
+        "aclsRemoved": scan.types[RemoveAccessControlEntryRecord],
         "missingOffsets": scan.missing,
         "trailing": None if trailing is None else _trailing_json(trailing),
         "aclCount": len(image),

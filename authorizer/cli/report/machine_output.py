@@ -18,6 +18,7 @@ from authorizer.analysis.request_space.host_answers import masks_by_host, operat
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.acls import decided_by
 from authorizer.cli.rendering.output import json_line, shown, utc
+from authorizer.cli.sets.diff_report import changed_rows
 from snapshot.files.csv_cell import cell_of_text
 
 if TYPE_CHECKING:
@@ -79,15 +80,7 @@ def _objects(report: Report) -> Iterator[dict[str, Any]]:
             "timestamp": line["timestamp"],
             "acl": line["acl"],
         }
-    for change, decisions in report.decided():
-        for operation, (before, after) in zip(change.request_class.operations, decisions, strict=True):
-            yield {
-                "flip": change.direction,
-                "releases": change.releases,
-                **change.request_class.to_json(operation),
-                "before": before.to_json(),
-                "after": after.to_json(),
-            }
+    yield from changed_rows(report.decided())
     yield {"summary": counts}
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from authorizer.cli.acl_sources.options import load_set, set_source_options
-from authorizer.cli.acl_sources.plan_file import note_next_steps
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import completes, progress_option
@@ -94,7 +93,6 @@ def review_command(
     print_report(report, as_json=as_json, limit=limit)
     if changes is not None:
         report.write_changes(changes)
-        note_next_steps(changes)
     if distinct is not None:
         report.write_requests(distinct)
     if found.unused:

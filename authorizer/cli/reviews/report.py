@@ -9,8 +9,9 @@ import click
 
 from authorizer.api.acl_json import acl_json
 from authorizer.api.acl_text import pattern_text
+from authorizer.cli.acl_sources.plan_file import removal_json, write_removals
 from authorizer.cli.output_file import output_file
-from authorizer.cli.rendering.output import JsonLines, answer, json_line, print_fact, shown, utc
+from authorizer.cli.rendering.output import JsonLines, answer, print_fact, shown, utc
 from authorizer.cli.rendering.table import UNKNOWN, Column, Row, table_lines
 from authorizer.cli.rendering.terminal import bad, doubtful, good, width
 from records.ids import uuid_to_string
@@ -49,11 +50,6 @@ class Report(NamedTuple):
     window: Window
     cluster: str | None = None
 
-    def changes(self) -> Iterator[dict[str, Any]]:
-        """The removals of unneeded ACLs, as ``aclog diff --json`` prints them."""
-        for each in self.found.unused:
-            yield {"acl": "removed"} | acl_json(each.acl)
-
     def to_json(self) -> Iterator[dict[str, Any]]:
         """As JSON: changes, their reasons, ACLs to keep, requests with another answer now, a summary."""
         of_cluster = {} if self.cluster is None else {"cluster": self.cluster}
@@ -62,7 +58,7 @@ class Report(NamedTuple):
 
     def _lines(self) -> Iterator[dict[str, Any]]:
         found, coverage = self.found, self.traffic.coverage
-        yield from self.changes()
+        yield from (removal_json(each.acl) for each in found.unused)
         for each in found.unused:
             yield {"review": "unneeded", "id": uuid_to_string(each.acl.id), "why": each.reason}
         for retained in found.retained:
@@ -158,9 +154,7 @@ class Report(NamedTuple):
         print_fact("", f"{len(retained):,} to keep{reasons}: {self._minimality()}", _LABEL_WIDTH)
 
     def write_changes(self, path: Path) -> None:
-        with output_file(path) as file:
-            for line in self.changes():
-                file.write(json_line(line))
+        write_removals((each.acl for each in self.found.unused), path)
 
     def write_requests(self, path: Path) -> None:
         with output_file(path) as file:

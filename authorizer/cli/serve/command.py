@@ -9,7 +9,7 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.options import config_option, log_option, snapshots_option
-from authorizer.cli.serve.node_servers import open_admin_server, serve_fleet, serve_node
+from authorizer.cli.serve.node_servers import follow_settings, open_admin_server, serve_fleet, serve_node
 from authorizer.cli.signals import Hangups, ends_on_signals
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.keys.names import (
@@ -137,7 +137,7 @@ def serve_command(
       aclog serve --config sidecar.properties --log kafka://HOST:9092/acls --workers 4
       aclog serve --config fleet.properties
     """
-    from authorizer.configuration.log_setup import set_logging_level, setup_logging
+    from authorizer.configuration.log_setup import setup_logging
     from authorizer.node.audit.audit_writer import AuditWriter
     from authorizer.node.node import Node
     from authorizer.sidecar.server import Sidecar
@@ -181,10 +181,8 @@ def serve_command(
         open_admin_server(config) as admin_server,
         Node.open(config, lazily=True, audit=audit) as node,
     ):
-        audit.show_to(node.metrics)
-        reconfiguration = node.reconfiguration
-        reconfiguration.subscribe(lambda config: set_logging_level(config.logging_level))
-        hangups.call(reconfiguration.reload_on_sighup)
+        follow_settings(node, audit)
+        hangups.call(node.reconfiguration.reload_on_sighup)
         serve_node(node, sidecar, admin_server)
 
 
@@ -198,8 +196,7 @@ def _listeners(listeners: tuple[str, ...], port: int | None) -> str | None:
 
 
 def _serve_fleet(config: Config) -> None:
-    from authorizer.api.audit_levels import AUDIT_LEVELS
-    from authorizer.configuration.log_setup import set_logging_level, setup_logging
+    from authorizer.configuration.log_setup import setup_logging
     from authorizer.node.audit.audit_writer import AuditWriter
     from authorizer.node.fleet import Fleet
     from authorizer.sidecar.server import Sidecar
@@ -213,8 +210,6 @@ def _serve_fleet(config: Config) -> None:
         open_admin_server(config) as admin_server,
         Fleet(config, audit=audit) as fleet,
     ):
-        audit.show_to(fleet.metrics)
-        fleet.reconfiguration.subscribe(lambda config: set_logging_level(config.logging_level))
-        fleet.reconfiguration.subscribe(lambda config: audit.set_level(AUDIT_LEVELS[config.audit_level]))
+        follow_settings(fleet, audit)
         hangups.call(fleet.reload_on_sighup)
         serve_fleet(fleet, sidecar, admin_server)

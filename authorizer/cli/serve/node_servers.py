@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from authorizer.admin_server.server import AdminServer
     from authorizer.configuration.load import Config
     from authorizer.console.process.console_server import ConsoleServer
+    from authorizer.node.audit.audit_writer import AuditWriter
     from authorizer.node.fleet import Fleet
     from authorizer.node.node import Node
     from authorizer.sidecar.server import Sidecar
@@ -28,6 +29,18 @@ def open_admin_server(
     if worker is None:
         return AdminServer(config)
     return AdminServer(config, worker.reserved_admin, worker.quota_memory)
+
+
+def follow_settings(node: Node | Fleet, audit: AuditWriter) -> None:
+    """Show the audit log in the metrics, and apply both logs' levels when they change."""
+    from authorizer.api.audit_levels import AUDIT_LEVELS
+    from authorizer.configuration.log_setup import set_logging_level
+    from authorizer.node.fleet import Fleet
+
+    audit.show_to(node.metrics)
+    node.reconfiguration.subscribe(lambda config: set_logging_level(config.logging_level))
+    if isinstance(node, Fleet):  # a node sets the audit log's level itself
+        node.reconfiguration.subscribe(lambda config: audit.set_level(AUDIT_LEVELS[config.audit_level]))
 
 
 def serve_node(node: Node, sidecar: Sidecar | ConsoleServer, admin_server: AdminServer | None) -> NoReturn:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
-from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.errors import ConfigError
 from authorizer.cli.failure import ExitCode, Failure, failure_of
-from authorizer.cli.serve.node_servers import open_admin_server, serve_fleet, serve_node
+from authorizer.cli.serve.node_servers import follow_settings, open_admin_server, serve_fleet, serve_node
 from authorizer.cli.signals import run_as_child
 from authorizer.configuration.keys.names import CONSOLE_COUNTS, CONSOLE_HISTORY
 from authorizer.configuration.log_setup import set_logging_level, setup_logging
@@ -51,7 +50,7 @@ def serve_workers(config: Config) -> NoReturn:
     for each in (config, *map(config.of_cluster, config.clusters)):
         _require_parquet(each)
     with Supervisor(config, _work, _explained) as supervisor:
-        supervisor.settings[DEFAULT_CLUSTER].subscribe(_set_level)
+        supervisor.settings[DEFAULT_CLUSTER].subscribe(lambda config: set_logging_level(config.logging_level))
         setup_logging(config.logging_format, config.logging_level, shared_by=supervisor.directory.output_lock)
         try:
             supervisor.run()
@@ -93,8 +92,7 @@ def _serve(config: Config, worker: Worker) -> None:
         writer as elsewhere,
         Node.open(config, lazily=True, audit=audit, writer=elsewhere) as node,
     ):
-        audit.show_to(node.metrics)
-        node.reconfiguration.subscribe(_set_level)
+        follow_settings(node, audit)
         serve_node(node, sidecar, admin_server)
 
 
@@ -111,9 +109,7 @@ def _serve_fleet(settings: Mapping[str, Config], worker: Worker) -> None:
         _admin_server(config, worker) as admin_server,
         Fleet(config, audit=audit, clusters=settings, writer=None if worker.is_writer else writer) as fleet,
     ):
-        audit.show_to(fleet.metrics)
-        fleet.reconfiguration.subscribe(_set_level)
-        fleet.reconfiguration.subscribe(lambda config: audit.set_level(AUDIT_LEVELS[config.audit_level]))
+        follow_settings(fleet, audit)
         serve_fleet(fleet, sidecar, admin_server)
 
 
@@ -132,10 +128,6 @@ def _let_workers_go_first() -> None:
     os.nice(_CONSOLE_NICE)
     with suppress(OSError):  # no Linux, or a sandbox without /proc
         Path("/proc/self/oom_score_adj").write_text(_CONSOLE_OOM_SCORE, "ascii")
-
-
-def _set_level(config: Config) -> None:
-    set_logging_level(config.logging_level)
 
 
 def _explained(error: Exception) -> WorkerStopping:

@@ -17,7 +17,7 @@ from authorizer.cli.rendering.output import answer, print_fact, shown
 from authorizer.cli.rendering.terminal import bad, good
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from authorizer.analysis.permissions.acl_comparison import ChangedAcls
     from authorizer.analysis.permissions.decision_changes import DecisionChange
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
+
+    DecidedChange = tuple[DecisionChange, list[tuple[Decision, Decision]]]
 
 #: Width of a label.
 LABEL_WIDTH: Final = 9
@@ -46,16 +48,9 @@ class Report(NamedTuple):
             for record in _sorted(table):
                 yield {"acl": kind} | acl_json(record)
         counts: Counter[str] = Counter()
-        for change, decisions in self._decided():
-            for operation, (before, after) in zip(change.request_class.operations, decisions, strict=True):
-                counts[change.direction] += 1
-                yield {
-                    "flip": change.direction,
-                    "releases": change.releases,
-                    **change.request_class.to_json(operation),
-                    "before": before.to_json(),
-                    "after": after.to_json(),
-                }
+        for row in changed_rows(self._decided()):
+            counts[row["flip"]] += 1
+            yield row
         yield {
             "same": not self.decision_changes,
             "aclsRemoved": len(self.changed.removed),
@@ -84,9 +79,22 @@ class Report(NamedTuple):
             for label, decision in zip(self.labels, (before, after), strict=True):
                 answer(f"    {label}: {decision.result.value} by {decided_by(decision)}", indent=6)
 
-    def _decided(self) -> Iterator[tuple[DecisionChange, list[tuple[Decision, Decision]]]]:
+    def _decided(self) -> Iterator[DecidedChange]:
         before, after = zip((each.table() for each in self.sets), self.settings, strict=True)
         return decide_changes(self.decision_changes, before, after)
+
+
+def changed_rows(changes: Iterable[DecidedChange]) -> Iterator[dict[str, Any]]:
+    """As JSON: the changed decision of each operation."""
+    for change, decisions in changes:
+        for operation, (before, after) in zip(change.request_class.operations, decisions, strict=True):
+            yield {
+                "flip": change.direction,
+                "releases": change.releases,
+                **change.request_class.to_json(operation),
+                "before": before.to_json(),
+                "after": after.to_json(),
+            }
 
 
 def _sorted(table: AclTable) -> list[AccessControlEntryRecord]:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from authorizer.cli.acl_sources.options import load_set, set_source_options
-from authorizer.cli.acl_sources.plan_file import note_next_steps
+from authorizer.cli.acl_sources.plan_file import write_removals
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.output_file import OutputFile, output_file
+from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import Waiting, note
+from authorizer.cli.sets.junit import junit_option, write_junit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from authorizer.analysis.lint.findings import FoundRow, Lint
-    from authorizer.analysis.lint.rules import LintRules
 
 #: Read from the working directory.
 _USUAL_FILE: Final = Path(".aclog-lint.toml")
@@ -61,12 +61,7 @@ _USUAL_FILE: Final = Path(".aclog-lint.toml")
     metavar="N",
     help="Findings of each rule in text output; 0 for all. JSON has all.",
 )
-@click.option(
-    "--junit",
-    type=OutputFile("XML"),
-    metavar="FILE",
-    help="Also write JUnit's XML, for CI.",
-)
+@junit_option
 def lint_command(
     *,
     rules: Path | None,
@@ -135,7 +130,7 @@ def lint_command(
     from authorizer.analysis.files.lint_file import parse_rules
     from authorizer.analysis.files.parsing import FileFormatError
     from authorizer.analysis.lint.findings import Lint
-    from authorizer.analysis.lint.rules import LintRules
+    from authorizer.analysis.lint.rules import RULES, LintRules
     from authorizer.cli.sets.lint_report import print_json_lines, print_text
 
     if rules is None and _USUAL_FILE.is_file():
@@ -165,10 +160,10 @@ def lint_command(
     else:
         is_clean = print_text(lint, found_rows, limit, program)
     if changes is not None:
-        _write_changes(lint, changes)
-        note_next_steps(changes)
+        write_removals(lint.removable_records(), changes)
     if junit is not None:
-        _write_junit(junit, wanted, by_rule)
+        defects = filter(wanted.is_defect, RULES)
+        write_junit(junit, "aclog lint", [(rule, by_rule.get(rule, ())) for rule in defects])
     if not is_clean:
         raise click.exceptions.Exit(ExitCode.NO)
 
@@ -182,22 +177,3 @@ def _collected(
         finding = lint.finding(each)
         by_rule.setdefault(each.rule, []).append(f"{acl_line(finding.acl)}: {finding.reason}")
         yield each
-
-
-def _write_junit(path: Path, applied: LintRules, by_rule: dict[str, list[str]]) -> None:
-    from authorizer.analysis.lint.rules import RULES
-    from authorizer.cli.rendering.junit import write_junit
-
-    rules = filter(applied.is_defect, RULES)
-    with output_file(path) as file:
-        write_junit(file, "aclog lint", [(rule, by_rule.get(rule, ())) for rule in rules])
-
-
-def _write_changes(lint: Lint, path: Path) -> None:
-    from authorizer.api.acl_json import acl_json
-    from authorizer.cli.rendering.output import json_line
-
-    removed: dict[str, Any] = {"acl": "removed"}
-    with output_file(path) as file:
-        for record in lint.removable_records():
-            file.write(json_line(removed | acl_json(record)))

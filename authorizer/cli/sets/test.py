@@ -10,9 +10,9 @@ import click
 from authorizer.cli.acl_sources.options import load_set, set_source_options
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.output_file import OutputFile, output_file
 from authorizer.cli.rendering.output import Waiting, answer, print_json, shown
 from authorizer.cli.rendering.terminal import bad, good
+from authorizer.cli.sets.junit import junit_option, write_junit
 
 if TYPE_CHECKING:
     from authorizer.analysis.permissions.request_class import RequestClass
@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 @click.command("test", cls=Command)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE")
 @set_source_options
-@click.option(
-    "--junit",
-    type=OutputFile("XML"),
-    metavar="FILE",
-    help="Also write JUnit's XML, for CI.",
-)
+@junit_option
 def test_command(*, file: Path, as_json: bool, junit: Path | None) -> None:
     """Check that access is as a file of expectations says.
 
@@ -59,7 +54,6 @@ def test_command(*, file: Path, as_json: bool, junit: Path | None) -> None:
     from authorizer.analysis.files.parsing import FileFormatError
     from authorizer.analysis.permissions.acl_comparison import has_network_host
     from authorizer.analysis.queries.expectations import violations
-    from authorizer.cli.rendering.junit import write_junit
 
     try:
         tests = parse_tests(file.read_bytes(), str(file))
@@ -89,8 +83,7 @@ def test_command(*, file: Path, as_json: bool, junit: Path | None) -> None:
                 answer(f"{'':9}{shown(sentence(each))}", 13)
     if junit is not None:
         cases = [(name, [sentence(each) for each in found]) for name, found in results]
-        with output_file(junit) as report:
-            write_junit(report, file.name, cases)
+        write_junit(junit, file.name, cases)
     if any(found for _, found in results):
         raise click.exceptions.Exit(ExitCode.NO)
 

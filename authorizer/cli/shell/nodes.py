@@ -28,21 +28,6 @@ class Directory(Protocol):
 Node = Leaf | Directory
 
 
-class Children:
-    """A directory with a function for each name."""
-
-    def __init__(self, children: Mapping[str, Callable[[], Node]]) -> None:
-        self._children = children
-
-    @cached_property
-    def names(self) -> Sequence[str]:
-        return in_order(self._children)
-
-    def child(self, name: str) -> Node | None:
-        make = self._children.get(name)
-        return None if make is None else make()
-
-
 class UniformDirectory:
     """A directory with one function for all names."""
 
@@ -56,6 +41,13 @@ class UniformDirectory:
 
     def child(self, name: str) -> Node | None:
         return self._make(name) if name in self._known else None
+
+
+class Children(UniformDirectory):
+    """A directory with a function for each name."""
+
+    def __init__(self, children: Mapping[str, Callable[[], Node]]) -> None:
+        super().__init__(children, lambda name: children[name]())
 
 
 def leaf(value: str | int) -> Leaf:

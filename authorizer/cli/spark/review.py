@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from authorizer.cli.acl_sources.options import acl_source, source_options
-from authorizer.cli.acl_sources.plan_file import note_next_steps
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import completes, config_option, json_option, progress_option
@@ -158,9 +157,7 @@ def review_command(
         for report in _reports(counted_lines(spark, source, window), sets, window, fewest=fewest):
             print_report(report, as_json=as_json, limit=limit)
             if changes is not None:
-                path = _path_of(report, changes)
-                report.write_changes(path)
-                note_next_steps(path)
+                report.write_changes(_path_of(report, changes))
             if distinct is not None:
                 report.write_requests(_path_of(report, distinct))
             found.append(report.found)

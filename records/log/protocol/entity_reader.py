@@ -75,10 +75,10 @@ _compiled: Callable[[Any], _Read] = cache(_compile)
 
 
 def _field_reader(field: Field[Any], *, is_flexible: bool) -> _Read:
-    type_, is_nullable = _without_none(field.type)
+    type_, is_nullable = without_none(field.type)
     if get_origin(type_) is not tuple:
         return _value_reader(type_, field, is_nullable=is_nullable, is_flexible=is_flexible)
-    element, is_element_nullable = _without_none(get_args(type_)[0])
+    element, is_element_nullable = without_none(get_args(type_)[0])
     read = _value_reader(element, field, is_nullable=is_element_nullable, is_flexible=is_flexible)
     name, size_of = field.name, _compact_size if is_flexible else partial(_legacy_size, 4)
 
@@ -96,7 +96,7 @@ def _field_reader(field: Field[Any], *, is_flexible: bool) -> _Read:
     return read_array
 
 
-def _without_none(type_: Any) -> tuple[Any, bool]:
+def without_none(type_: Any) -> tuple[Any, bool]:
     """(the type, whether None is allowed beside it)."""
     if get_origin(type_) not in (Union, UnionType):
         return type_, False

@@ -39,18 +39,12 @@ class _Granted(msgspec.Struct):
     expires_in: float = 0
 
 
-class FileTokens:
-    """Reads the token from a file that holds nothing else."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __call__(self) -> str:
-        """Raises TokenError."""
-        try:
-            return self._path.read_text(encoding="ascii").strip()
-        except (OSError, UnicodeError) as error:
-            raise TokenError(f"no token can be read from {self._path}: {error}", is_refusal=True) from error
+def read_token(path: Path) -> str:
+    """The token in a file that holds nothing else. Raises TokenError."""
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeError) as error:
+        raise TokenError(f"no token can be read from {path}: {error}", is_refusal=True) from error
 
 
 class GrantedTokens:

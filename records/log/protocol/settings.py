@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from records.errors import LogError
 from records.log.client_keys import SECURITY_PROTOCOL, ClientKeys, keys_of
-from records.log.protocol.oauth import FileTokens, GrantedTokens, endpoint_problem, token_file
+from records.log.protocol.oauth import GrantedTokens, endpoint_problem, read_token, token_file
 
 PROTOCOLS: Final = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -62,7 +63,7 @@ class ProtocolSettings:
     mechanism: str | None
     username: str | None
     password: str | None
-    tokens: FileTokens | GrantedTokens | None
+    tokens: Callable[[], str] | None
     ca_location: str | None
     ca_pem: str | None
     certificate_location: str | None
@@ -146,13 +147,13 @@ def protocol_settings(client: Mapping[str, str]) -> ProtocolSettings:
     )
 
 
-def _tokens(client: Mapping[str, str], timeout_s: float) -> FileTokens | GrantedTokens:
+def _tokens(client: Mapping[str, str], timeout_s: float) -> Callable[[], str]:
     _one_of(client, "sasl.oauthbearer.method", "oidc", ("oidc",), str.lower)
     _need(client, "OAUTHBEARER", _ENDPOINT)
     url = client[_ENDPOINT]
     path = token_file(url)
     if path is not None:
-        return FileTokens(path)
+        return partial(read_token, path)
     problem = endpoint_problem(url)
     if problem is not None:
         raise LogError(f"{keys_of(client).named(_ENDPOINT)}: {url}: {problem}")
