@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -39,22 +41,30 @@ from snapshot.jobs.changes.changes_job import run_changes
 from snapshot.jobs.changes.tables import delta_tables
 from snapshot.jobs.changes.tables.delta_tables import DeltaHistory
 from snapshot.jobs.changes.tables.maintenance import deletable_rows, maintain
+from snapshot.jobs.changes.tables.publication import last_publication
 from snapshot.jobs.changes.tables.schema import TABLES
 from snapshot.jobs.changes.tables.sql import register
 from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.running.progress_metrics import JobMetrics
 from snapshot.jobs.running.query import RunControl
 from snapshot.jobs.sources.logs import resolve_logs
+from snapshot.store.storage import Storage
 from support.changing_log import BEGIN_MS, write_log
-from support.naive_tables import NaiveTables, assert_tables_are_of, rows_of
+from support.naive_tables import NaiveTables, assert_tables_are_of, directory_states, rows_of
 from support.snapshots import acl, acl_id
+<<<<<<< HEAD
 from support.soak import soak
+=======
+from support.waiting import wait_until
+>>>>>>> c265607f (Exclude commits of the Spark job and of maintenance from each other on a local disk; kill topics' jobs on a cluster)
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 #: Beside the other tests of Spark, on another worker: together they would take longer than all other tests.
 LONG_GROUP = pytest.mark.xdist_group("spark-tables")
 
+#: For a publication on a machine with other work; a test that passes does not wait for it.
+WAIT_S = 400.0
 ANALYSIS = SettingsAnalysis(AuthorizerSettings())
 
 
@@ -362,6 +372,77 @@ def test_maintenance_beside_the_job_changes_no_row(spark: SparkSession, tmp_path
     assert_tables_are_of(output, log)
 
 
+def waiting_for_lock(path: Path) -> set[int]:
+    """The processes that wait for a lock of a file."""
+    number = path.stat().st_ino
+    found = (line.split() for line in Path("/proc/locks").read_text().splitlines())
+    return {int(each[5]) for each in found if each[1] == "->" and each[6].endswith(f":{number}")}
+
+
+@pytest.mark.long
+@LONG_GROUP
+def test_maintenance_again_and_again_beside_a_running_job(spark: SparkSession, tmp_path: Path) -> None:
+    """The job of another process appends meanwhile, and each of both waits for the other's commit.
+
+    Delta excludes only commits of one process from each other on a local disk. A second job with another
+    checkpoint is refused, and the first continues.
+    """
+    log, output = write_log(tmp_path / "log", 5, 4, "c"), tmp_path / "out"
+    errors = tmp_path / "errors.log"
+    command = [
+        *(sys.executable, "-m", "authorizer.cli", "spark", "changes", "--log", f"file:{log}"),
+        *("--output", str(output), "--format", "delta", "--interval", "0.2", "--master", "local[2]"),
+    ]
+    tables = output / "tables"
+    maintain = ("spark", "maintain", "--json", "--history", str(output))
+    merged = 0
+
+    def is_published() -> bool:
+        assert job.poll() is None, errors.read_text()
+        with DirectoryLog.open(log) as opened:
+            end = opened.high_watermark()
+        last = last_publication(Storage(str(output)))
+        return last is not None and last.is_complete and last.ends == {"c": end}
+
+    with errors.open("wb") as output_of_job:
+        job = subprocess.Popen(command, stdout=output_of_job, stderr=output_of_job)
+    try:
+        wait_until(is_published, "a publication", timeout_s=WAIT_S)
+        refused = aclog(
+            *("spark", "changes", "--log", f"file:{log}", "--output", str(output), "--once"),
+            *("--checkpoint", str(tmp_path / "other")),
+        )
+        assert refused.exit_code == 3, refused.output
+        assert f"the output file://{output} is in use by process {job.pid} on " in " ".join(
+            refused.stderr.split()
+        )
+        with (tables / "_commit.lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            write_log(log, 6, 2, "c")
+            with ThreadPoolExecutor(1) as pool:
+                maintained = pool.submit(aclog, *maintain)
+                wait_until(
+                    lambda: {job.pid, os.getpid()} <= waiting_for_lock(tables / "_commit.lock"),
+                    "the commits of both",
+                    timeout_s=WAIT_S,
+                )
+                fcntl.flock(lock, fcntl.LOCK_UN)
+                assert maintained.result().exit_code == 0, maintained.result().output
+        for seed in (7, 8):
+            write_log(log, seed, 2, "c")
+            result = aclog(*maintain)
+            assert result.exit_code == 0, result.output
+            merged += sum(line["merged"] for line in map(json.loads, result.stdout.splitlines()))
+        wait_until(is_published, "a publication", timeout_s=WAIT_S)
+        job.send_signal(signal.SIGTERM)
+        assert job.wait(WAIT_S) == 0, errors.read_text()
+    finally:
+        job.kill()
+        job.wait()
+    assert merged
+    assert_tables_are_of(output, log)
+
+
 @pytest.mark.long
 @LONG_GROUP
 def test_retention_changes_no_answer_about_later_times(spark: SparkSession, tmp_path: Path) -> None:
@@ -414,7 +495,7 @@ def test_retention_changes_no_answer_about_later_times(spark: SparkSession, tmp_
     )
     write_log(logs[0], 3, 3, "it's")
     run(spark, tmp_path, logs)
-    expected = NaiveTables(logs[0])
+    expected = NaiveTables(directory_states(logs[0]))
     for row in rows_of(output, "acl_counts", "it's"):
         kind = tuple(row[name] for name in ("resource_type", "pattern_type", "permission_type", "operation"))
         assert expected.counts[row["offset"], kind, row["delta"], row["count"]] == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +13,27 @@ from deltalake import DeltaTable
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls
 from authorizer.analysis.permissions.decision_changes import decision_changes_by
 from authorizer.engine.decisions.state import AuthorizerSettings
-from records.columns.acl_table import AclTable
-from records.entries import AccessControlEntryRecord
+from records.columns.acl_table import AclTable, AppliedAcl
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid, uuid_from_string
 from records.log.directory import DirectoryLog
+from records.log_batch import LogRecord
 from replay.load_image import load_image
 from snapshot.jobs.changes.change_table import CONTENT, record_from_row
 from support.naive_counts import kind_of
 
 Row = tuple[Any, ...]
 Rows = Counter[Row]
+Acls = Mapping[Uuid, AccessControlEntryRecord]
 
 
 class NaiveTables:
-    """The expected rows: changes, periods, counts and access changes, each with how often."""
+    """The expected rows: changes, periods, counts and access changes, each with how often.
 
-    def __init__(self, directory: Path) -> None:
+    ``states``: the ACLs in force after each offset, by id.
+    """
+
+    def __init__(self, states: Iterable[tuple[int, Acls]]) -> None:
         self.changes: Rows = Counter()
         self.periods: Rows = Counter()
         self.counts: Rows = Counter()
@@ -35,36 +41,52 @@ class NaiveTables:
         state: dict[Uuid, tuple[int, AccessControlEntryRecord]] = {}
         by_kind: Counter[Row] = Counter()
         table = AclTable.of(())
-        with DirectoryLog.open(directory) as log:
-            for offset in range(log.high_watermark()):
-                image = load_image(log, at_offset=offset).image
-                now = {each.record.id: each.record for each in image}
-                before_table, table = table, AclTable.of(list(image))
-                changed = ChangedAcls.between(before_table, table)
-                for access in decision_changes_by(changed, before_table, AuthorizerSettings()):
-                    for operation in access.request_class.operations:
-                        as_json = json.dumps(access.request_class.to_json(operation))
-                        self.access[offset, access.direction, access.releases, as_json] += 1
-                deltas: Counter[Row] = Counter()
-                for acl_id in sorted(state.keys() | now.keys()):
-                    since, before = state.get(acl_id, (None, None))
-                    after = now.get(acl_id)
-                    if before == after:
-                        continue
-                    self.changes[offset, since, before, after] += 1
-                    if before is not None:
-                        self.periods[since, offset, before] += 1
-                        deltas[kind_of(before)] -= 1
-                        del state[acl_id]
-                    if after is not None:
-                        deltas[kind_of(after)] += 1
-                        state[acl_id] = (offset, after)
-                for kind, delta in deltas.items():
-                    if delta:
-                        by_kind[kind] += delta
-                        self.counts[offset, kind, delta, by_kind[kind]] += 1
+        for offset, now in states:
+            before_table, table = table, AclTable.of([AppliedAcl(each, None, 0) for each in now.values()])
+            changed = ChangedAcls.between(before_table, table)
+            for access in decision_changes_by(changed, before_table, AuthorizerSettings()):
+                for operation in access.request_class.operations:
+                    as_json = json.dumps(access.request_class.to_json(operation))
+                    self.access[offset, access.direction, access.releases, as_json] += 1
+            deltas: Counter[Row] = Counter()
+            for acl_id in sorted(state.keys() | now.keys()):
+                since, before = state.get(acl_id, (None, None))
+                after = now.get(acl_id)
+                if before == after:
+                    continue
+                self.changes[offset, since, before, after] += 1
+                if before is not None:
+                    self.periods[since, offset, before] += 1
+                    deltas[kind_of(before)] -= 1
+                    del state[acl_id]
+                if after is not None:
+                    deltas[kind_of(after)] += 1
+                    state[acl_id] = (offset, after)
+            for kind, delta in deltas.items():
+                if delta:
+                    by_kind[kind] += delta
+                    self.counts[offset, kind, delta, by_kind[kind]] += 1
         for since, record in state.values():
             self.periods[since, None, record] += 1
+
+
+def directory_states(directory: Path) -> Iterator[tuple[int, Acls]]:
+    """The ACLs in force after each offset of a directory log."""
+    with DirectoryLog.open(directory) as log:
+        for offset in range(log.high_watermark()):
+            image = load_image(log, at_offset=offset).image
+            yield offset, {each.record.id: each.record for each in image}
+
+
+def record_states(records: Iterable[LogRecord]) -> Iterator[tuple[int, Acls]]:
+    """The ACLs in force after each record; those of a topic take effect one by one."""
+    acls: dict[Uuid, AccessControlEntryRecord] = {}
+    for logged in records:
+        if isinstance(logged.record, AccessControlEntryRecord):
+            acls[logged.record.id] = logged.record
+        elif isinstance(logged.record, RemoveAccessControlEntryRecord):
+            acls.pop(logged.record.id, None)
+        yield logged.offset, dict(acls)
 
 
 def rows_of(output: Path, table: str, cluster_id: str | None = None) -> list[dict[str, Any]]:
@@ -74,8 +96,12 @@ def rows_of(output: Path, table: str, cluster_id: str | None = None) -> list[dic
 
 
 def assert_tables_are_of(output: Path, directory: Path, cluster_id: str | None = None) -> None:
+    """The tables have exactly the expected rows of a directory log, each once."""
+    assert_tables_have(output, NaiveTables(directory_states(directory)), cluster_id)
+
+
+def assert_tables_have(output: Path, expected: NaiveTables, cluster_id: str | None = None) -> None:
     """The tables have exactly the expected rows, each once."""
-    expected = NaiveTables(directory)
     changes: Rows = Counter()
     for row in rows_of(output, "acl_changes", cluster_id):
         previous = row["previous"]

@@ -3,7 +3,7 @@
 In `make test` and `make test-all` such a test runs once, with a fixed seed. `make test-soak` runs it with
 ACLOG_SOAK_ROUNDS seeds from ACLOG_SOAK_SEED on. The seed is in the test's name; to repeat one:
 
-    make test-soak SOAK_ROUNDS=1 SOAK_SEED=1764364523 PYTEST_ARGS="-k test_random_kills"
+    make test-soak SOAK_ROUNDS=1 SOAK_SEED=1764364523 PYTEST_ARGS="-k random_kills"
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from pyspark.find_spark_home import _find_spark_home
 
@@ -38,8 +39,9 @@ class SparkCluster:
         workers: the process of each worker.
     """
 
-    def __init__(self, home: Path, workers: int) -> None:
+    def __init__(self, home: Path, workers: int, environment: Mapping[str, str]) -> None:
         self._home = home
+        self._environment = environment
         self._master = self._start("master", ["master.Master"])
         self.workers: list[subprocess.Popen[bytes]] = []
         try:
@@ -112,6 +114,7 @@ class SparkCluster:
         environment = {
             **os.environ,
             **_LOOPBACK,
+            **self._environment,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": shlex.join(jvm_options("spark")),
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",  # its port is fixed
@@ -139,10 +142,15 @@ def _children(parent: int, name: bytes) -> list[int]:
 
 
 @contextmanager
-def spark_cluster(home: Path, *, workers: int = 2) -> Iterator[SparkCluster]:
-    """A cluster until the end of the block; logs and working directories are below ``home``."""
+def spark_cluster(
+    home: Path, *, workers: int = 2, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[SparkCluster]:
+    """A cluster until the end of the block; logs and working directories are below ``home``.
+
+    ``environment`` is added to that of its processes, the executors included.
+    """
     home.mkdir(parents=True)
-    cluster = SparkCluster(home, workers)
+    cluster = SparkCluster(home, workers, environment)
     try:
         yield cluster
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -14,7 +15,7 @@ from authorizer.cli.spark.access_analysis import SettingsAnalysis
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.ids import Uuid
 from records.log.base import LogIdentity
-from snapshot.errors import SnapshotCorruptError, SparkJobError
+from snapshot.errors import HistoryMissingError, SnapshotCorruptError, SparkJobError
 from snapshot.jobs.changes.change_table import CONTENT
 from snapshot.jobs.changes.coverage import BrokerLevels, Coverage, levels_at
 from snapshot.jobs.changes.tables import access_rows
@@ -24,6 +25,7 @@ from snapshot.jobs.changes.tables.publication import (
     end_publication,
     last_publication,
     next_publication,
+    require_tables,
 )
 from snapshot.jobs.changes.tables.schema import TABLES
 from snapshot.store.storage import Storage
@@ -49,6 +51,8 @@ def test_a_publication_continues_the_one_before(tmp_path: Path) -> None:
     assert first.ranges == {"a": (None, 5), "b": (None, 7)}
     assert begin_publication(storage, first)
     assert last_publication(storage) == first
+    with pytest.raises(HistoryMissingError, match="has no tables"):
+        require_tables(storage)  # they are being written
     for table in TABLES:
         (tmp_path / "tables" / table.name).mkdir()
     second = next_publication(first, {"a": 9})
@@ -59,10 +63,24 @@ def test_a_publication_continues_the_one_before(tmp_path: Path) -> None:
     assert begin_publication(storage, second)
     assert not begin_publication(storage, next_publication(first, {"a": 8}))
     assert last_publication(storage) == second
+    require_tables(storage)
     complete = end_publication(storage, second)
     assert (complete.is_complete, last_publication(storage)) == (True, complete)
     assert len(storage.files("tables/_publications")) == 1
     assert next_publication(second, {"b": 8}).ranges == {"b": (7, 8)}
+
+    def completed_by_the_job(path: str) -> bytes:
+        reading.stop()
+        third = next_publication(complete, {"a": 10})
+        begin_publication(storage, third)
+        end_publication(storage, third)
+        return storage.read(path)
+
+    reading = patch.object(storage, "read", completed_by_the_job)
+    reading.start()
+    last = last_publication(storage)
+    assert last is not None
+    assert (last.number, last.is_complete) == (3, True)
 
 
 def test_tables_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:

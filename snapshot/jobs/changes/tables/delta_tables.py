@@ -3,13 +3,16 @@
     OUTPUT/tables/acl_changes, acl_in_force, acl_counts, access_changes      schema.py
 
 The tables have what the committed files of the history have, so that they can be written again from those.
-A commit that conflicts with another one, such as Delta's maintenance, is tried again.
+A commit that conflicts with another one, such as Delta's maintenance, is tried again. On a local disk Delta
+excludes commits of its own process only, so a lock excludes those of others.
 """
 
 from __future__ import annotations
 
+import fcntl
 import threading
 import time
+from contextlib import contextmanager, suppress
 from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -17,6 +20,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.storagelevel import StorageLevel
 
+from snapshot.files.atomic_file import make_directories
 from snapshot.jobs.changes.change_files import CHANGES, history_files, state_url
 from snapshot.jobs.changes.coverage import read_coverage
 from snapshot.jobs.changes.history import History, in_force_at, schema_of
@@ -45,7 +49,7 @@ from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -55,6 +59,7 @@ if TYPE_CHECKING:
 
 _CHANGE: Final = f"{CHANGE}, cluster_id: string, date: string"
 _T = TypeVar("_T")
+_LOCK: Final = f"{TABLES_DIRECTORY}/_commit.lock"
 _ATTEMPTS: Final = 10
 _RETRY_S: Final = 0.5
 # Deferred changes of a log that one publication may analyse: more than the work of Bounds allows.
@@ -231,7 +236,7 @@ class DeltaHistory:
             self._claim.check()
             self._spark.sql(statement)
 
-        retried(merge)
+        committed(self._storage, merge)
 
     def _deferred_rows(self) -> DataFrame:
         return self._read(ACCESS_CHANGES).where(F.col("change") == DEFERRED)
@@ -244,7 +249,7 @@ class DeltaHistory:
             self._claim.check()
             rows.repartition(*PARTITIONS).write.format("delta").mode("append").save(self._path(table))
 
-        retried(write)
+        committed(self._storage, write)
 
     def _merge_periods(self, rows: DataFrame) -> None:
         """Add the periods that began, and end those that ended."""
@@ -340,17 +345,35 @@ def quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
-def retried(commit: Callable[[], _T]) -> _T:
+def committed(history: Storage, commit: Callable[[], _T]) -> _T:
     """Run a commit, again where another one, such as maintenance, changed the same files."""
     attempt = 1
     while True:
         try:
-            return commit()
+            with _locked(history):
+                return commit()
         except Exception as error:
             if attempt == _ATTEMPTS or not _is_conflict(error):
                 raise
             time.sleep(_RETRY_S * attempt)
             attempt += 1
+
+
+@contextmanager
+def _locked(history: Storage) -> Iterator[None]:
+    """On a local disk, no other process commits to the tables in the block.
+
+    There Delta renames a commit's file over that of another process which was put in the same moment.
+    """
+    path = history.local_path(_LOCK)
+    if path is None:
+        yield
+        return
+    make_directories(path.parent)
+    with path.open("ab") as file:
+        with suppress(OSError):  # a disk without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _is_conflict(error: Exception) -> bool:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from snapshot.errors import HistoryMissingError
-from snapshot.jobs.changes.tables.delta_tables import retried, table_path
-from snapshot.jobs.changes.tables.publication import last_publication
+from snapshot.jobs.changes.tables.delta_tables import committed, table_path
+from snapshot.jobs.changes.tables.publication import require_tables
 from snapshot.jobs.changes.tables.retention import Retention
 from snapshot.jobs.changes.tables.schema import TABLES
 from snapshot.jobs.session.delta import require_delta
@@ -71,22 +70,23 @@ def maintain(
         SparkJobError: there is no Delta, or the tables are incomplete.
     """
     spark = _session(spark, output)
+    history = Storage(output)
     # VACUUM starts so many tasks to list a table's files, however few they are: by default 10,000.
     spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LISTING_TASKS)
     retention = None if keep_from is None else Retention(spark, output, keep_from)
 
-    def committed(commit: Callable[[], _T]) -> _T:
+    def run(commit: Callable[[], _T]) -> _T:
         if claim is not None:
             claim.check()
-        return retried(commit)
+        return committed(history, commit)
 
     for table in TABLES:
         name = f"delta.`{table_path(output, table)}`"
         deleted = 0
         if retention is not None and (deleted := retention.rows(table).count()):
-            committed(partial(retention.delete, table))
-        (optimized,) = committed(partial(_collected, spark, f"OPTIMIZE {name}"))
-        committed(partial(spark.sql, f"VACUUM {name} RETAIN {vacuum_after_hours} HOURS"))
+            run(partial(retention.delete, table))
+        (optimized,) = run(partial(_collected, spark, f"OPTIMIZE {name}"))
+        run(partial(spark.sql, f"VACUUM {name} RETAIN {vacuum_after_hours} HOURS"))
         (detail,) = spark.sql(f"DESCRIBE DETAIL {name}").collect()
         metrics = optimized.metrics
         yield TableMaintenance(
@@ -113,11 +113,7 @@ def deletable_rows(
 def _session(spark: SparkSession, output: str) -> SparkSession:
     """A session apart, for a history that has tables."""
     require_delta(spark)
-    storage = Storage(output)
-    if last_publication(storage) is None:
-        raise HistoryMissingError(
-            f"{storage.shown('')} has no tables: `aclog spark changes --format delta` writes them"
-        )
+    require_tables(Storage(output))
     return spark.newSession()
 
 

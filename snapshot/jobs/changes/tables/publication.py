@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import msgspec
 
-from snapshot.errors import SnapshotCorruptError, SparkJobError
+from snapshot.errors import HistoryMissingError, SnapshotCorruptError, SparkJobError
 from snapshot.jobs.changes.tables.schema import TABLES
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ def last_publication(storage: Storage) -> Publication | None:
     path = f"{_DIRECTORY}/{max(names)}"
     try:
         last = msgspec.json.decode(storage.read(path), type=Publication)
+    except FileNotFoundError:
+        return last_publication(storage)  # the job has completed the next one
     except msgspec.MsgspecError as error:
         raise SnapshotCorruptError(f"{storage.shown(path)} is damaged: {error}. {again}") from error
     missing = sorted({table.name for table in TABLES} - existing)
@@ -94,6 +96,20 @@ def last_publication(storage: Storage) -> Publication | None:
             f"another version of aclog wrote the tables. {again}"
         )
     return last
+
+
+def require_tables(storage: Storage) -> None:
+    """Check that a history has tables.
+
+    Raises:
+        HistoryMissingError: it has none, or the first publication is not complete yet.
+        SnapshotCorruptError, SparkJobError: see last_publication.
+    """
+    last = last_publication(storage)
+    if last is None or not (last.is_complete or last.number > 1):
+        raise HistoryMissingError(
+            f"{storage.shown('')} has no tables: `aclog spark changes --format delta` writes them"
+        )
 
 
 def begin_publication(storage: Storage, publication: Publication) -> bool:

@@ -25,10 +25,10 @@ from records.acl import (
     PatternType,
 )
 from records.principal import WILDCARD_PRINCIPAL
-from snapshot.errors import HistoryMissingError, HistoryQueryError
+from snapshot.errors import HistoryQueryError
 from snapshot.jobs.changes.coverage import BrokerLevels, covered_clusters, read_coverage
 from snapshot.jobs.changes.tables.delta_tables import table_path
-from snapshot.jobs.changes.tables.publication import last_publication
+from snapshot.jobs.changes.tables.publication import require_tables
 from snapshot.jobs.changes.tables.schema import ACL_IN_FORCE, TABLES
 from snapshot.jobs.session.delta import require_delta
 from snapshot.store.storage import Storage
@@ -138,10 +138,7 @@ def register(spark: SparkSession, output: str, hosts: HostRules) -> None:
     """
     require_delta(spark)
     storage = Storage(output)
-    if last_publication(storage) is None:
-        raise HistoryMissingError(
-            f"{storage.shown('')} has no tables: `aclog spark changes --format delta` writes them"
-        )
+    require_tables(storage)
     for table in TABLES:
         rows = spark.read.format("delta").load(table_path(output, table))
         rows.createOrReplaceTempView(table.name)
