@@ -444,7 +444,7 @@ def request_lines(draw: random.Random, lines: int) -> str:
         return (
             f"[2026-11-23 06:{draw.randrange(60):02}:41,042] DEBUG Principal = User:u{number} is {result} "
             f"operation = {operation} from host = 10.0.0.1 on resource = Topic:LITERAL:t-{number} "
-            "for request = Fetch with resourceRefCount = 1 based on rule DefaultDeny (kafka.authorizer.logger)\n"
+            "for request = Fetch with resourceRefCount = 1 based on rule DefaultDeny\n"
         )
 
     return "".join(line() for _ in range(lines))

@@ -52,11 +52,8 @@ from snapshot.store.storage import Storage
 from support.changing_log import BEGIN_MS, write_log
 from support.naive_tables import NaiveTables, assert_tables_are_of, directory_states, rows_of
 from support.snapshots import acl, acl_id
-<<<<<<< HEAD
 from support.soak import soak
-=======
 from support.waiting import wait_until
->>>>>>> c265607f (Exclude commits of the Spark job and of maintenance from each other on a local disk; kill topics' jobs on a cluster)
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
