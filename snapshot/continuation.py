@@ -5,23 +5,10 @@ The functions return the reason as text, or None if the log can be continued.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from records.log.base import MetadataLog
-
-
-class StateEnd(Protocol):
-    """The end of a state in its log, as Provenance and offered snapshots have it."""
-
-    @property
-    def end_offset(self) -> int: ...
-
-    @property
-    def epoch(self) -> int: ...
-
-    @property
-    def empty_tail(self) -> int: ...
+    from records.log.base import MetadataLog, StateEnd
 
 
 def reason_too_old(

@@ -98,6 +98,40 @@ class Freshness:
     error: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogView:
+    """What a log answered at one time.
+
+    Attributes:
+        identity: of the log that has this URL.
+        removal_retention_ms: how long a removal remains in the log (I10); None: for ever.
+        start_offset: first offset of the log.
+        high_watermark: one past the last committed offset.
+        log_end_offset: one past the last offset, committed or not.
+        leader_epoch: of the leader that reported the high watermark; None: unknown.
+    """
+
+    identity: LogIdentity
+    removal_retention_ms: int | None
+    start_offset: int
+    high_watermark: int
+    log_end_offset: int
+    leader_epoch: int | None = None
+
+
+class StateEnd(Protocol):
+    """The end of a state in its log: the arguments of ``MetadataLog.is_history``."""
+
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def empty_tail(self) -> int: ...
+
+
 class MetadataLog(Protocol):
     """A totally ordered, durable log of metadata records."""
 

@@ -22,11 +22,12 @@ from records.log.open import open_log
 from records.log.topic import TopicLog
 from replay.load_image import load_image
 from snapshot.digest import digest_to_string
-from snapshot.jobs.planning.log_states import LogStates
+from snapshot.jobs.planning.log_states import LogStates, search_bases
 from snapshot.jobs.running.fleet import Fleet
 from snapshot.jobs.running.job import JobSettings
 from snapshot.jobs.running.query import RunControl
 from snapshot.jobs.snapshots.snapshots_job import run_snapshots
+from snapshot.jobs.sources.log_failures import answered
 from snapshot.jobs.sources.logs import TopicsPattern, resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 from support.kafka_broker import Broker
@@ -108,7 +109,8 @@ def test_log_of_a_planned_batch_sends_no_fetches(broker: Broker, tmp_path: Path)
         end = log.high_watermark()
     states = LogStates(followed, SnapshotStore(str(tmp_path)))
     try:
-        assert states.next_state(end, end_time_ms=None) is not None
+        search = answered(search_bases({states: end})[states])
+        assert states.next_state(search, end_time_ms=None) is not None
         assert isinstance(states._log, TopicLog)
         assert not states._log._reader._is_draining
     finally:

@@ -20,7 +20,8 @@ from records.log.base import LogIdentity
 from snapshot.delta import AclsDelta
 from snapshot.errors import SparkJobError
 from snapshot.image import AclsImage
-from snapshot.jobs.planning.log_states import LogStates
+from snapshot.jobs.planning.log_states import BaseSearch, LogStates, search_bases
+from snapshot.jobs.sources.log_failures import answered
 from snapshot.jobs.sources.log_range import LogRange, read_ranges
 from snapshot.jobs.sources.log_ranges import LogRanges, OffsetAndEpoch
 from snapshot.jobs.sources.logs import FollowedLog
@@ -74,7 +75,8 @@ class Job:
         states = LogStates(FollowedLog(url=self._url, identity=IDENTITY), self._store)
         try:
             if self.position is None:
-                self.position = OffsetAndEpoch(states.choose_start(keep=3), None)
+                start = states.choose_start(_search(states, None), keep=3)
+                self.position = OffsetAndEpoch(start, None)
                 self.starts.append(self.position.offset)
             log_range = self._plan(self.position, max_offsets)
             if log_range is not None:
@@ -98,7 +100,7 @@ class Job:
         return LogRange(self._url, CLUSTER_ID, topic_id, start.offset, end.offset, end.epoch)
 
     def _commit(self, states: LogStates, log_range: LogRange) -> None:
-        state = states.next_state(log_range.end, end_time_ms=None)
+        state = states.next_state(_search(states, log_range.end), end_time_ms=None)
         if state is not None:
             base = AclsImage.EMPTY if state.base is None else self._store.read(state.base.ref).image
             delta = AclsDelta(base)
@@ -110,6 +112,10 @@ class Job:
             assert image.digest == self._quorum.digests[log_range.end], log_range
             self._store.write(image, IDENTITY, log_end_time_ms=state.log_end_time_ms)
         self.position = OffsetAndEpoch(log_range.end, log_range.end_epoch)
+
+
+def _search(states: LogStates, end: int | None) -> BaseSearch:
+    return answered(search_bases({states: end})[states])
 
 
 def committed_by(quorum: SimQuorum, batches: int) -> None:

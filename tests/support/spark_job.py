@@ -32,7 +32,7 @@ from snapshot.jobs.counts.counts_job import run_counts
 from snapshot.jobs.folding.log_fold import fold_logs
 from snapshot.jobs.folding.log_plan import LogPlan, log_result
 from snapshot.jobs.folding.stored_state import StoredState
-from snapshot.jobs.planning.log_states import LogStates
+from snapshot.jobs.planning.log_states import BaseSearch, LogStates
 from snapshot.jobs.running import micro_batch
 from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.session.spark_session import spark_session
@@ -86,9 +86,9 @@ def stop_at(home: Path, point: str, after: int) -> None:
 
     next_state, commit = LogStates.next_state, SnapshotStore.commit
 
-    def held_next_state(states: LogStates, end: int, **given: Any) -> Any:
-        halt("planned", end, states._store.url)
-        return next_state(states, end, **given)
+    def held_next_state(states: LogStates, search: BaseSearch, **given: Any) -> Any:
+        halt("planned", search.end, states._store.url)
+        return next_state(states, search, **given)
 
     def held_log_result(plan: LogPlan, summary: Any, **given: Any) -> Any:
         halt("folded", plan.end, plan.store_url)

@@ -15,7 +15,8 @@ from records.ids import Uuid, uuid_to_string
 from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
 from snapshot.errors import CheckpointForeignError
-from snapshot.jobs.sources.log_failures import LogFailures
+from snapshot.jobs.planning.log_states import LogStates, search_bases
+from snapshot.jobs.sources.log_failures import LogFailures, answered
 from snapshot.jobs.sources.logs import (
     BINDING_NAME,
     FollowedLog,
@@ -25,6 +26,7 @@ from snapshot.jobs.sources.logs import (
     resolve_logs,
     sources_of,
 )
+from snapshot.store.snapshot_store import SnapshotStore
 from support.directory_logs import acls
 
 OLD, RECREATED = Uuid(b"a" * 16), Uuid(b"b" * 16)
@@ -101,13 +103,15 @@ def test_a_pattern_needs_servers_with_ports() -> None:
         TopicsPattern("localhost", "(.*)").names()
 
 
-def test_another_log_in_its_place_does_not_open(tmp_path: Path) -> None:
+def test_another_log_in_its_place_is_not_continued(tmp_path: Path) -> None:
     """Made again while the job ran: both ids are named."""
     (followed,) = resolve_logs([directory_log(tmp_path / "log", "before")])
     shutil.rmtree(tmp_path / "log")
     directory_log(tmp_path / "log", "after")
+    states = LogStates(followed, SnapshotStore(str(tmp_path / "store")))
     with pytest.raises(CheckpointForeignError, match=r"of cluster before, and this is .* of cluster after"):
-        followed.open()
+        answered(search_bases({states: None})[states])
+    states.close()
 
 
 def test_secrets_are_not_shown() -> None:

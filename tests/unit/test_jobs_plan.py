@@ -18,8 +18,16 @@ from snapshot.delta import AclsDelta
 from snapshot.errors import SnapshotError, SparkJobError
 from snapshot.image import AclsImage, Provenance
 from snapshot.jobs.planning.first_offsets import FIRST_OFFSETS_NAME, read_first_offsets
-from snapshot.jobs.planning.log_states import LogStates, NextState
-from snapshot.jobs.sources.log_failures import LogFailures
+from snapshot.jobs.planning.log_states import (
+    BaseSearch,
+    LogStates,
+    NextState,
+    choose_starts,
+    freshen_states,
+    search_bases,
+    view_states,
+)
+from snapshot.jobs.sources.log_failures import LogFailures, answered
 from snapshot.jobs.sources.logs import FollowedLog
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
@@ -57,6 +65,7 @@ class World:
     # What LogStates asks a FollowedLog for.
     url = "file:sim-log"
     identity: LogIdentity = identity()
+    is_of_fleet = False
 
     def open(self) -> SimLog:
         return self.log
@@ -73,9 +82,26 @@ class World:
         return manifest
 
     def next_state(self, end: int, *, end_time_ms: int | None = None) -> NextState:
-        state = self.states.next_state(end, end_time_ms=end_time_ms)
+        state = self.planned(end, end_time_ms=end_time_ms)
         assert state is not None
         return state
+
+    def planned(self, end: int, *, end_time_ms: int | None = None) -> NextState | None:
+        return self.states.next_state(self.search(end), end_time_ms=end_time_ms)
+
+    def search(self, end: int) -> BaseSearch:
+        return answered(search_bases({self.states: end})[self.states])
+
+    def freshen(self) -> None:
+        freshen_states([self.states])
+
+    def gap_until(self, end: int) -> int:
+        (view,) = view_states([self.states])
+        return self.states.gap_until(end, answered(view))
+
+    def choose_starts(self) -> dict[str, int]:
+        states = {self.identity.cluster_id: self.states}
+        return choose_starts(states, LogFailures(is_collecting=False), keep=3)
 
     def base_end(self, end: int) -> int | None:
         base = self.next_state(end).base
@@ -101,7 +127,7 @@ def test_the_newest_state_up_to_the_end_is_taken() -> None:
     for end in (2, 4, 7):
         world.snapshot(end)
     assert [world.base_end(end) for end in (3, 5, 6, 9)] == [2, 4, 4, 7]
-    assert world.states.next_state(7, end_time_ms=None) is None
+    assert world.planned(7) is None
 
 
 def test_a_state_before_the_logs_start_is_not_used() -> None:
@@ -165,7 +191,7 @@ def test_a_stale_state_at_the_batchs_end_is_that_batchs() -> None:
     """The program ended between its manifest and Spark's commit, long ago: what it wrote counts."""
     world = World(CompactedLog())
     world.snapshot(7, log_end_time_ms=NOW_MS - DAY_MS)
-    assert world.states.next_state(7, end_time_ms=None) is None
+    assert world.planned(7) is None
 
 
 def test_a_state_made_past_a_gap_needs_what_the_gap_may_hide() -> None:
@@ -217,13 +243,13 @@ def test_the_position_is_that_of_the_last_record() -> None:
 def test_a_gap_may_hide_records_up_to_the_end() -> None:
     """Up to the end of everything, as it is once the rows were read; only where a log compacts."""
     world = World(CompactedLog())
-    assert world.states.gap_until(10) == 0
+    assert world.gap_until(10) == 0
     world.log.append_uncommitted([acl_named("k")])
-    assert (world.states.gap_until(10), world.states.gap_until(11)) == (11, 0)
-    assert World().states.gap_until(5) == 0
+    assert (world.gap_until(10), world.gap_until(11)) == (11, 0)
+    assert World().gap_until(5) == 0
     world.log.replace(LogIdentity("sim-cluster", Uuid(b"n" * 16)))
     with pytest.raises(SparkJobError, match="deleted and created again"):
-        world.states.gap_until(10)
+        world.gap_until(10)
 
 
 def test_the_state_of_an_idle_log_is_refreshed() -> None:
@@ -232,18 +258,18 @@ def test_the_state_of_an_idle_log_is_refreshed() -> None:
         world = World(log)
         world.snapshot(4)
         newest = world.snapshot(10)
-        world.states.freshen()
+        world.freshen()
         assert world.store.read(newest.ref).manifest == newest
         world.now_ms += MINUTE_MS
-        world.states.freshen()
+        world.freshen()
         fresh = replace(newest, log_end_time_ms=world.now_ms)
         assert world.store.read(newest.ref).manifest == fresh
         world.now_ms += MINUTE_MS - 1
-        world.states.freshen()
+        world.freshen()
         assert world.store.read(newest.ref).manifest == fresh
         world.log.append([acl_named("k")])
         world.now_ms += 1
-        world.states.freshen()
+        world.freshen()
         assert world.store.read(newest.ref).manifest == fresh
 
 
@@ -258,13 +284,13 @@ def test_a_state_that_is_up_to_date_costs_no_request_to_the_log(monkeypatch: pyt
         return world.log
 
     monkeypatch.setattr(world, "open", open_log)
-    world.states.freshen()
+    world.freshen()
     assert opened == []
     world.states.set_committed(replace(newest, log_end_time_ms=NOW_MS))
     world.now_ms += MINUTE_MS - 1
     assert not world.states.is_freshen_due
     world.now_ms += 1
-    world.states.freshen()
+    world.freshen()
     assert opened == [world.log]
     assert world.store.read(newest.ref).manifest.log_end_time_ms == world.now_ms
 
@@ -275,12 +301,12 @@ def test_a_log_out_of_reach_ends_no_job_that_waits() -> None:
     newest = world.snapshot(10)
     world.now_ms += MINUTE_MS
     world.log.fail_reads(LogStorageError("out of reach"))
-    world.states.freshen()
+    world.freshen()
     assert world.store.read(newest.ref).manifest == newest
     world.now_ms += MINUTE_MS
     world.log.replace(LogIdentity("sim-cluster", Uuid(b"n" * 16)))
     with pytest.raises(SparkJobError, match="deleted and created again"):
-        world.states.freshen()
+        world.freshen()
 
 
 def test_the_start_of_a_job_is_decided_once(tmp_path: Path) -> None:
@@ -288,30 +314,16 @@ def test_the_start_of_a_job_is_decided_once(tmp_path: Path) -> None:
     world = World()
     world.snapshot(7)
     logs = [cast("FollowedLog", world)]
-    begun = read_first_offsets(
-        str(tmp_path), logs, lambda _: world.states.choose_start(keep=3), LogFailures(is_collecting=False)
-    )
+    begun = read_first_offsets(str(tmp_path), logs, world.choose_starts)
     assert begun.starts == {"sim-cluster": 7}
     world.snapshot(9)
-    assert (
-        read_first_offsets(
-            str(tmp_path), logs, lambda _: world.states.choose_start(keep=3), LogFailures(is_collecting=False)
-        )
-        == begun
-    )
+    assert read_first_offsets(str(tmp_path), logs, world.choose_starts) == begun
     joined = FollowedLog(url="kafka://k:1/t", identity=LogIdentity("joined", Uuid(b"t" * 16)))
-    assert read_first_offsets(
-        str(tmp_path), [*logs, joined], lambda _: 5, LogFailures(is_collecting=False)
-    ).starts == {
+    assert read_first_offsets(str(tmp_path), [*logs, joined], dict).starts == {
         "sim-cluster": 7,
         "joined": 0,
     }
-    assert (
-        read_first_offsets(
-            str(tmp_path / "other"), logs, lambda _: 0, LogFailures(is_collecting=False)
-        ).writer
-        != begun.writer
-    )
+    assert read_first_offsets(str(tmp_path / "other"), logs, world.choose_starts).writer != begun.writer
 
 
 @pytest.mark.parametrize("text", ["", "{}", json.dumps({"writer": 1, "starts": {}})])
@@ -319,7 +331,7 @@ def test_a_damaged_beginning_is_refused(tmp_path: Path, text: str) -> None:
     """It is not known any more which offsets the checkpoint covers."""
     (tmp_path / FIRST_OFFSETS_NAME).write_text(text)
     with pytest.raises(SparkJobError, match=r"is damaged: .*another --checkpoint"):
-        read_first_offsets(str(tmp_path), [], lambda _: 0, LogFailures(is_collecting=False))
+        read_first_offsets(str(tmp_path), [], dict)
 
 
 def manifests(**changes: Any) -> tuple[SnapshotStore, SnapshotManifest]:
@@ -352,15 +364,15 @@ def test_another_state_is_refused_where_both_are_exact() -> None:
 def test_backlog_has_the_times_of_the_oldest_records() -> None:
     """Of the first record in the batch, and of the first one after it."""
     world = World()
-    backlog = world.states.backlog(3, 7)
+    backlog = world.states.backlog(3, world.search(7))
     assert (backlog.start, backlog.log_end) == (3, 10)
     times_ms = [batch.records[0].timestamp_ms for batch in world.log.read(0)]
     assert (backlog.oldest_ms, backlog.next_ms) == (times_ms[3], times_ms[7])
     assert len(set(times_ms)) == len(times_ms)
-    assert world.states.backlog(3, 10).next_ms is None
+    assert world.states.backlog(3, world.search(10)).next_ms is None
 
 
 def test_backlog_of_a_record_that_cannot_be_read_has_no_time() -> None:
     world = World()
     world.log.damage(3)
-    assert world.states.backlog(3, 7).oldest_ms is None
+    assert world.states.backlog(3, world.search(7)).oldest_ms is None

@@ -166,6 +166,11 @@ class TopicLog(LogDefaults):
         return self._where.bootstrap_servers
 
     @property
+    def cluster(self) -> ClusterClient:
+        """Clients of its cluster, which other logs may share."""
+        return self._cluster
+
+    @property
     def identity(self) -> LogIdentity:
         """As of the last ``read``; asks no broker."""
         self._require_connected()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
@@ -33,6 +34,8 @@ _CLOSE_CHECK_INTERVAL_S: Final = 0.1
 _LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 
+_DESCRIBING: Final = "reading the topic's description"
+
 _T = TypeVar("_T")
 
 
@@ -42,6 +45,18 @@ class LogEnd:
 
     offset: int
     leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class _OffsetQuery:
+    spec: OffsetSpec
+    doing: str
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+
+
+_START: Final = _OffsetQuery(_EARLIEST, "asking for the first offset")
+_END: Final = _OffsetQuery(_LATEST, "asking for the last stable offset")
+_UNCOMMITTED_END: Final = _OffsetQuery(_LATEST, "asking for the last offset", IsolationLevel.READ_UNCOMMITTED)
 
 
 def admin_client(settings: ClientSettings, topic_errors: TopicErrors) -> AdminClient:
@@ -87,40 +102,24 @@ class TopicAdmin:
         """Host and port of the topic's leader."""
         leader = self._description().partitions[0].leader
         if leader is None:
-            raise self._topic_errors.no_leader("reading the topic's description")
+            raise self._topic_errors.no_leader(_DESCRIBING)
         return leader.host, leader.port
 
     def topic_id(self) -> Uuid:
         """Id of the topic that has this name now."""
-        return self.id_and_partitions()[0]
-
-    def id_and_partitions(self) -> tuple[Uuid, int]:
-        """Id of the topic, and the number of its partitions."""
-        found = self._description()
-        # The client uses the standard base64 alphabet, not the URL-safe one.
-        text = str(found.topic_id).replace("+", "-").replace("/", "_")
-        return uuid_from_string(text), len(found.partitions)
-
-    def config(self) -> dict[str, str]:
-        """All settings of the topic, with defaults."""
-        resource = ConfigResource(ResourceType.TOPIC, self._topic)
-        found = self._client.describe_configs([resource], request_timeout=_REQUEST_TIMEOUT_S)
-        entries = self._result(found[resource], "asking for the topic's settings")
-        return {name: entry.value for name, entry in entries.items() if entry.value is not None}
+        return _topic_id(self._description())
 
     def end(self) -> LogEnd:
         """The current end of committed records."""
-        found = self._offset(_LATEST, "asking for the last stable offset")
-        return LogEnd(found.offset, -1 if found.leader_epoch is None else found.leader_epoch)
+        return _log_end(self._offset(_END))
 
     def uncommitted_end(self) -> int:
         """The current end with the records of open transactions."""
-        doing = "asking for the last offset"
-        return int(self._offset(_LATEST, doing, IsolationLevel.READ_UNCOMMITTED).offset)
+        return int(self._offset(_UNCOMMITTED_END).offset)
 
     def start(self) -> int:
         """The current first offset."""
-        return int(self._offset(_EARLIEST, "asking for the first offset").offset)
+        return int(self._offset(_START).offset)
 
     def create(self, topic: NewTopic) -> None:
         """Create the topic; returns when the cluster has acknowledged it."""
@@ -128,21 +127,19 @@ class TopicAdmin:
         self._result(found[self._topic], "creating the topic")
 
     def _description(self) -> Any:
-        names = TopicCollection([self._topic])
-        found = self._client.describe_topics(names, request_timeout=_REQUEST_TIMEOUT_S)
-        return self._result(found[self._topic], "reading the topic's description")
+        (found,) = _pending_descriptions([self])
+        return self._result(found, _DESCRIBING)
 
-    def _offset(
-        self, spec: OffsetSpec, doing: str, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
-    ) -> Any:
-        found = self._client.list_offsets(
-            {self._partition: spec}, isolation_level=isolation, request_timeout=_REQUEST_TIMEOUT_S
-        )
+    def _offset(self, query: _OffsetQuery) -> Any:
+        (found,) = _pending_offsets([self], query)
+        return self._offset_result(found, query)
+
+    def _offset_result(self, future: Future[Any], query: _OffsetQuery) -> Any:
         try:
-            result = self._result(found[self._partition], doing)
+            result = self._result(future, query.doing)
             if result.offset < 0:
                 # The client may report a partition without a reachable leader like this.
-                raise self._topic_errors.no_leader(doing)
+                raise self._topic_errors.no_leader(query.doing)
         except NoLeaderError:
             # The client may report a deleted topic like this, so ask the cluster.
             self._description()
@@ -207,17 +204,113 @@ class TopicDescription:
     message_bytes_max: int
 
 
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """What a cluster answered about a topic.
+
+    Attributes:
+        end: of committed records.
+        uncommitted_end: with the records of open transactions.
+    """
+
+    topic: TopicDescription
+    start: int
+    end: LogEnd
+    uncommitted_end: int
+
+
 def describe_topic(admin: TopicAdmin) -> TopicDescription:
     """Query the relevant settings; raises as TopicAdmin."""
-    config = admin.config()
-    topic_id, partitions = admin.id_and_partitions()
-    return TopicDescription(
-        topic_id=topic_id,
-        partitions=partitions,
-        cleanup_policy=config["cleanup.policy"],
-        delete_retention_ms=int(config["delete.retention.ms"]),
-        message_bytes_max=int(config["max.message.bytes"]),
+    (found,) = _describe([admin])
+    if isinstance(found, LogError):
+        raise found
+    return found[0]
+
+
+def query_topics(admins: Sequence[TopicAdmin]) -> list[TopicState | LogError]:
+    """Query topics of one cluster, with one request of each kind for all of them.
+
+    ``admins``: with the same client. A topic's error does not affect the others.
+    """
+    described = _describe(admins)
+    # The client would wait for the leader of a topic that has none.
+    led = [admin for admin, found in zip(admins, described, strict=True) if _has_leader(found)]
+    queries = (_START, _END, _UNCOMMITTED_END)
+    pending = [_pending_offsets(led, query) for query in queries]
+    offsets = dict(zip(led, zip(*pending, strict=True), strict=True))
+
+    def state(admin: TopicAdmin, found: tuple[TopicDescription, bool] | LogError) -> TopicState:
+        if isinstance(found, LogError):
+            raise found
+        if admin not in offsets:
+            raise admin._topic_errors.no_leader(_DESCRIBING)
+        start, end, uncommitted_end = map(admin._offset_result, offsets[admin], queries)
+        return TopicState(found[0], int(start.offset), _log_end(end), int(uncommitted_end.offset))
+
+    return [_caught(partial(state, *each)) for each in zip(admins, described, strict=True)]
+
+
+def _describe(admins: Sequence[TopicAdmin]) -> list[tuple[TopicDescription, bool] | LogError]:
+    """The settings of each topic, and whether it has a leader."""
+    resources = [ConfigResource(ResourceType.TOPIC, admin._topic) for admin in admins]
+    configs = admins[0]._client.describe_configs(
+        list(dict.fromkeys(resources)), request_timeout=_REQUEST_TIMEOUT_S
     )
+    topics = _pending_descriptions(admins)
+
+    def described(
+        admin: TopicAdmin, resource: ConfigResource, topic: Future[Any]
+    ) -> tuple[TopicDescription, bool]:
+        entries = admin._result(configs[resource], "asking for the topic's settings")
+        config = {name: entry.value for name, entry in entries.items() if entry.value is not None}
+        found = admin._result(topic, _DESCRIBING)
+        description = TopicDescription(
+            topic_id=_topic_id(found),
+            partitions=len(found.partitions),
+            cleanup_policy=config["cleanup.policy"],
+            delete_retention_ms=int(config["delete.retention.ms"]),
+            message_bytes_max=int(config["max.message.bytes"]),
+        )
+        return description, found.partitions[0].leader is not None
+
+    return [_caught(partial(described, *each)) for each in zip(admins, resources, topics, strict=True)]
+
+
+def _has_leader(described: tuple[TopicDescription, bool] | LogError) -> bool:
+    return not isinstance(described, LogError) and described[1]
+
+
+def _pending_descriptions(admins: Sequence[TopicAdmin]) -> list[Future[Any]]:
+    topics = TopicCollection(list(dict.fromkeys(admin._topic for admin in admins)))
+    found = admins[0]._client.describe_topics(topics, request_timeout=_REQUEST_TIMEOUT_S)
+    return [found[admin._topic] for admin in admins]
+
+
+def _pending_offsets(admins: Sequence[TopicAdmin], query: _OffsetQuery) -> list[Future[Any]]:
+    if not admins:
+        return []
+    found = admins[0]._client.list_offsets(
+        {admin._partition: query.spec for admin in admins},
+        isolation_level=query.isolation,
+        request_timeout=_REQUEST_TIMEOUT_S,
+    )
+    return [found[admin._partition] for admin in admins]
+
+
+def _topic_id(description: Any) -> Uuid:
+    # The client uses the standard base64 alphabet, not the URL-safe one.
+    return uuid_from_string(str(description.topic_id).replace("+", "-").replace("/", "_"))
+
+
+def _log_end(found: Any) -> LogEnd:
+    return LogEnd(int(found.offset), -1 if found.leader_epoch is None else found.leader_epoch)
+
+
+def _caught(function: Callable[[], _T]) -> _T | LogError:
+    try:
+        return function()
+    except LogError as error:
+        return error
 
 
 def check_topic(where: TopicUrl, topic: TopicDescription) -> None:

@@ -12,13 +12,11 @@ from uuid import uuid4
 import msgspec
 
 from snapshot.errors import SparkJobError
-from snapshot.jobs.sources.log_failures import for_logs
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from snapshot.jobs.sources.log_failures import LogFailures
     from snapshot.jobs.sources.logs import FollowedLog
 
 FIRST_OFFSETS_NAME: Final = "aclog-job.json"
@@ -39,8 +37,7 @@ class FirstOffsets(msgspec.Struct, frozen=True):
 def read_first_offsets(
     checkpoint: str,
     logs: Sequence[FollowedLog],
-    choose_start: Callable[[FollowedLog], int],
-    failures: LogFailures,
+    choose_starts: Callable[[], dict[str, int]],
 ) -> FirstOffsets:
     """Read the first offsets, or choose and store them at the job's first start.
 
@@ -49,11 +46,9 @@ def read_first_offsets(
     Args:
         checkpoint: Spark's.
         logs: of the job.
-        choose_start: chooses the first offset of each log of a new checkpoint.
-        failures: collects its errors.
+        choose_starts: chooses the first offsets of a new checkpoint, by cluster id; its errors are raised.
 
     Raises:
-        LogsFailedError: it failed for some logs.
         SparkJobError: the file in the checkpoint is damaged.
         SnapshotError: the checkpoint cannot be read or written.
     """
@@ -67,15 +62,7 @@ def read_first_offsets(
             f"{storage.shown(FIRST_OFFSETS_NAME)} is damaged: {error}. Start with another --checkpoint"
         ) from error
     if stored is None:
-        starts = {}
-
-        def choose(log: FollowedLog) -> None:
-            with failures.collect(log.identity.cluster_id):
-                starts[log.identity.cluster_id] = choose_start(log)
-
-        for_logs(choose, logs)
-        failures.check()
-        current = FirstOffsets(writer=uuid4().hex[:12], starts=starts)
+        current = FirstOffsets(writer=uuid4().hex[:12], starts=choose_starts())
     else:
         joined = {log.identity.cluster_id: 0 for log in logs}
         current = FirstOffsets(writer=stored.writer, starts=joined | stored.starts)

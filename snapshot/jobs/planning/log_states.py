@@ -15,20 +15,22 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from records.errors import DecodeError, LogError, OffsetOutOfRangeError
+from records.errors import AclogError, DecodeError, LogError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
+from records.log.views import confirmed_histories, view_logs
 from snapshot.continuation import reason_diverged, reason_too_old
-from snapshot.errors import SnapshotError, SparkJobError
+from snapshot.errors import CheckpointForeignError, SnapshotError, SparkJobError
 from snapshot.files.kraft_checkpoint import checkpoint_of
 from snapshot.image import Provenance
+from snapshot.jobs.sources.log_failures import answered, caught, for_logs
 from snapshot.jobs.sources.logs import ends_early
 from snapshot.store.stored import SnapshotState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from records.ids import Uuid
-    from records.log.base import MetadataLog
+    from records.log.base import LogIdentity, LogView, MetadataLog
+    from snapshot.jobs.sources.log_failures import LogFailures
     from snapshot.jobs.sources.logs import FollowedLog
     from snapshot.store.manifest import SnapshotManifest, SnapshotPart
     from snapshot.store.snapshot_store import SnapshotStore
@@ -71,6 +73,34 @@ class LogBacklog:
     next_ms: int | None
 
 
+class BaseSearch:
+    """The search for the base of one log's state, in one step of a batch.
+
+    Attributes:
+        view: what the log answered when the step began.
+        end: of the state.
+        queried_at_ms: a time before the view.
+        first: the newest stored state that is a candidate; None: there is none.
+        is_first_confirmed: whether the log is known to have the history of ``first``; False: ask the log.
+    """
+
+    def __init__(
+        self, view: LogView, end: int, queried_at_ms: int, candidates: Iterator[SnapshotManifest]
+    ) -> None:
+        self.view = view
+        self.end = end
+        self.queried_at_ms = queried_at_ms
+        self.first = next(candidates, None)
+        self.is_first_confirmed = False
+        self._later = candidates
+
+    def candidates(self) -> Iterator[SnapshotManifest]:
+        """All of them, newest first; read from the store only as far as the caller goes."""
+        if self.first is not None:
+            yield self.first
+            yield from self._later
+
+
 class LogStates:
     """One log and its stored states, for one job's driver. Not thread-safe."""
 
@@ -92,7 +122,35 @@ class LogStates:
         if log is not None:
             log.close()
 
-    def choose_start(self, *, keep: int) -> int:
+    @property
+    def log(self) -> MetadataLog:
+        """The log, opened at the first use; a topic is not connected yet. Raises LogError."""
+        if self._log is None:
+            self._log = self.followed.open()
+        return self._log
+
+    def now_ms(self) -> int:
+        """Take it before the log is asked whether a state is at its end."""
+        return self._clock_ms()
+
+    def search(self, view: LogView, end: int | None, queried_at_ms: int) -> BaseSearch:
+        """Begin the search for the base of a state at ``end``.
+
+        Args:
+            view: of the log, asked in this step.
+            end: None: the log's end.
+            queried_at_ms: a time before the view.
+
+        Raises:
+            SparkJobError: the log was replaced.
+            SnapshotError: the store cannot be read.
+            LogError: the log cannot be read.
+        """
+        self._check_identity(view.identity)
+        end = view.high_watermark if end is None else end
+        return BaseSearch(view, end, queried_at_ms, self._candidates(view, end))
+
+    def choose_start(self, search: BaseSearch, *, keep: int) -> int:
         """The first offset of a new job: the end of the newest state that can be continued, or 0.
 
         If the log no longer starts at offset 0 and the store has no usable snapshot, the job starts from
@@ -103,84 +161,80 @@ class LogStates:
             SnapshotError: the checkpoint cannot be read or stored.
             LogError: the log cannot be read.
         """
-        log = self._opened()
-        base, _ = self._base(log, log.high_watermark(), self._clock_ms())
+        base, _ = self._base(search)
         if base is not None:
             return base.provenance.end_offset
-        if log.start_offset() and (checkpoints := log.checkpoints()):
-            image = checkpoint_of(log, checkpoints[-1])
+        if search.view.start_offset and (checkpoints := self.log.checkpoints()):
+            image = checkpoint_of(self.log, checkpoints[-1])
             end_time_ms = image.provenance.timestamp_ms
             return self._store.write(
                 image, self.followed.identity, log_end_time_ms=end_time_ms, keep=keep
             ).end_offset
-        self._check_start(log)
+        self._check_start(search.view)
         return 0
 
-    def backlog(self, start: int, end: int) -> LogBacklog:
-        """The backlog when a batch with the offsets [start, end) begins. Call ``next_state`` after it.
+    def backlog(self, start: int, search: BaseSearch) -> LogBacklog:
+        """The backlog when a batch from ``start`` to the search's end begins. Call ``next_state`` after it.
 
         Raises:
             LogError: the log cannot be opened.
         """
-        log = self._opened()
-        log_end = max(log.high_watermark(), end)
+        end = search.end
+        log_end = max(search.view.high_watermark, end)
         return LogBacklog(
             cluster_id=self.followed.identity.cluster_id,
             start=start,
             log_end=log_end,
-            oldest_ms=_record_time_ms(log, start, end),
-            next_ms=_record_time_ms(log, end, log_end),
+            oldest_ms=_record_time_ms(self.log, start, end),
+            next_ms=_record_time_ms(self.log, end, log_end),
         )
 
-    def next_state(self, end: int, *, end_time_ms: int | None) -> NextState | None:
-        """The base and provenance of a batch that ends at ``end``; None if its state is already stored.
+    def next_state(self, search: BaseSearch, *, end_time_ms: int | None) -> NextState | None:
+        """The base and provenance of a batch's state at the search's end; None if it is already stored.
 
         Args:
-            end: of the batch.
-            end_time_ms: when that was the log's end, if known from Spark's plan.
+            search: of this step.
+            end_time_ms: when the batch's end was the log's end, if known from Spark's plan.
 
         Raises:
-            SparkJobError: the log was replaced or truncated, or no state at ``end`` can be built.
+            SparkJobError: the log was truncated, or no state at the end can be built.
             LogError: the log cannot be read.
         """
-        log = self._opened()
-        now_ms = self._clock_ms()
-        high_watermark = log.high_watermark()
-        self._check_identity(log.identity.topic_id)
-        if high_watermark < end:
-            raise ends_early(self.followed.url, high_watermark, end)
-        base, before = self._base(log, end, now_ms)
+        end, view, log = search.end, search.view, self.log
+        if view.high_watermark < end:
+            raise ends_early(self.followed.url, view.high_watermark, end)
+        base, before = self._base(search)
         newest = base or before
         if newest is not None and newest.provenance.end_offset == end:
             log.end_reading()
             return None
         if base is None:
-            self._check_start(log)
+            self._check_start(view)
         provenance = _provenance(log, end, base)
         log.end_reading()
+        now_ms = search.queried_at_ms
         return NextState(
             base=base,
             before=before,
             provenance=provenance,
-            log_end_time_ms=_log_end_time_ms(base, now_ms if high_watermark == end else end_time_ms, now_ms),
+            log_end_time_ms=_log_end_time_ms(
+                base, now_ms if view.high_watermark == end else end_time_ms, now_ms
+            ),
         )
 
-    def gap_until(self, end: int) -> int:
-        """``gap_until`` for the manifest of a new state at ``end``. Call it after its rows were read.
+    def gap_until(self, end: int, view: LogView) -> int:
+        """``gap_until`` for the manifest of a new state at ``end``; ``view``: asked after its rows were read.
 
         Records hidden by compaction may have been superseded up to this offset, and a partly compacted
         transaction is complete there (I6). 0 if the log is known to have had the state.
 
         Raises:
             SparkJobError: the log was replaced, so the rows may be the other log's.
-            LogError: the log cannot be read.
         """
-        log = self._opened()
-        self._check_identity(log.current_topic_id())
-        if log.removal_retention_ms is None:
+        self._check_identity(view.identity)
+        if view.removal_retention_ms is None:
             return 0  # not compacted, so gaps hide no records
-        log_end_offset = log.log_end_offset()
-        return log_end_offset if log_end_offset > end else 0
+        return view.log_end_offset if view.log_end_offset > end else 0
 
     def set_committed(self, manifest: SnapshotManifest) -> None:
         """Report that this state was just stored."""
@@ -192,82 +246,103 @@ class LogStates:
         """Whether the last ``freshen`` was a minute ago."""
         return self._clock_ms() - self._freshened_at_ms >= _FRESHEN_INTERVAL_MS
 
-    def freshen(self) -> None:
+    def must_freshen(self) -> bool:
+        """Whether the newest state's ``logEndTimeMs`` is a minute old; ``is_freshen_due`` is False then.
+
+        False also if the store cannot be read: the next call or the next batch reports it.
+        """
+        now_ms = self._freshened_at_ms = self._clock_ms()
+        with suppress(SnapshotError):
+            newest = self._store.newest_complete(self.followed.identity)
+            return newest is None or now_ms - newest.log_end_time_ms >= _FRESHEN_INTERVAL_MS
+        return False
+
+    def freshen(self, found: BaseSearch | AclogError) -> None:
         """Move ``logEndTimeMs`` of the newest state forward if its end still is the log's end (I10).
 
-        Reads and writes at most once a minute. Errors of the log or the store are left to the next call or
-        the next batch.
+        ``found``: a search for the state at the log's end, or its error. Errors of the log or the store are
+        left to the next call or the next batch.
 
         Raises:
             SparkJobError: the log was replaced.
         """
-        now_ms = self._clock_ms()
-        if not self.is_freshen_due:
-            return
-        self._freshened_at_ms = now_ms
         with suppress(LogError, SnapshotError):
-            newest = self._store.newest_complete(self.followed.identity)
-            if newest is not None and now_ms - newest.log_end_time_ms < _FRESHEN_INTERVAL_MS:
-                return
-            log = self._opened()
-            high_watermark = log.high_watermark()
-            self._check_identity(log.identity.topic_id)
-            base, _ = self._base(log, high_watermark, now_ms)
+            search = answered(found)
+            base, _ = self._base(search)
             if (
                 base is not None
-                and base.provenance.end_offset == high_watermark
-                and now_ms - base.log_end_time_ms >= _FRESHEN_INTERVAL_MS
+                and base.provenance.end_offset == search.end
+                and search.queried_at_ms - base.log_end_time_ms >= _FRESHEN_INTERVAL_MS
             ):
-                self._store.freshen(base, log_end_time_ms=now_ms)
-            log.end_reading()
+                self._store.freshen(base, log_end_time_ms=search.queried_at_ms)
+            self.log.end_reading()
 
-    def _opened(self) -> MetadataLog:
-        if self._log is None:
-            self._log = self.followed.open()
-        return self._log
-
-    def _check_identity(self, found: Uuid) -> None:
-        wanted = self.followed.identity.topic_id
-        if wanted != found:
-            raise SparkJobError(
+    def _check_identity(self, found: LogIdentity) -> None:
+        wanted = self.followed.identity
+        if found.topic_id != wanted.topic_id or (
+            found.cluster_id != wanted.cluster_id and not self.followed.is_of_fleet
+        ):
+            raise CheckpointForeignError(
                 f"{self.followed.url} was deleted and created again: the job follows topic id "
-                f"{uuid_to_string(wanted)}, and this is {uuid_to_string(found)}. Start with another "
+                f"{uuid_to_string(wanted.topic_id)} of cluster {wanted.cluster_id}, and this is "
+                f"{uuid_to_string(found.topic_id)} of cluster {found.cluster_id}. Start with another "
                 "--checkpoint to follow the new log"
             )
 
-    def _check_start(self, log: MetadataLog) -> None:
-        start = log.start_offset()
-        if start:
+    def _check_start(self, view: LogView) -> None:
+        if view.start_offset:
             raise SparkJobError(
-                f"{self.followed.url} starts at offset {start}, and {self._store.url} has no snapshot that "
-                "can be continued there. Store one of a node (aclog snapshot create), and start with another "
-                "--checkpoint"
+                f"{self.followed.url} starts at offset {view.start_offset}, and {self._store.url} has no "
+                "snapshot that can be continued there. Store one of a node (aclog snapshot create), and "
+                "start with another --checkpoint"
             )
 
-    def _base(
-        self, log: MetadataLog, end: int, now_ms: int
-    ) -> tuple[SnapshotManifest | None, SnapshotManifest | None]:
-        """The newest usable stored state up to ``end``, and, if there is none, the newest outdated one."""
-        before: SnapshotManifest | None = None
+    def _candidates(self, view: LogView, end: int) -> Iterator[SnapshotManifest]:
+        """Stored states up to ``end``, newest first, that the log may continue if they are of its history."""
         for status in self._store.newest_first(self.followed.identity):
             manifest = status.manifest
             if (
-                status.state is not SnapshotState.COMPLETE
-                or manifest is None
-                or manifest.provenance.end_offset > end
-                or not _is_continued(log, manifest.provenance.end_offset)
-                or log.log_end_offset() < manifest.gap_until
-                or reason_diverged(log, manifest.provenance)
-                or not self._is_intact(manifest)
+                status.state is SnapshotState.COMPLETE
+                and manifest is not None
+                and manifest.provenance.end_offset <= end
+                and self._is_continued(view, manifest.provenance.end_offset)
+                and view.log_end_offset >= manifest.gap_until
             ):
+                yield manifest
+
+    def _base(self, search: BaseSearch) -> tuple[SnapshotManifest | None, SnapshotManifest | None]:
+        """The newest usable stored state up to the end, and, if there is none, the newest outdated one."""
+        before: SnapshotManifest | None = None
+        for manifest in search.candidates():
+            if not self._is_history(search, manifest) or not self._is_intact(manifest):
                 continue
             if reason_too_old(
-                manifest.log_end_time_ms, now_ms=now_ms, removal_retention_ms=log.removal_retention_ms
+                manifest.log_end_time_ms,
+                now_ms=search.queried_at_ms,
+                removal_retention_ms=search.view.removal_retention_ms,
             ):
                 before = before or manifest
                 continue
             return manifest, None
         return None, before
+
+    def _is_history(self, search: BaseSearch, manifest: SnapshotManifest) -> bool:
+        if search.is_first_confirmed and manifest is search.first:
+            return True
+        is_history = reason_diverged(self.log, manifest.provenance) is None
+        # A topic connects only now.
+        self._check_identity(self.log.identity)
+        return is_history
+
+    def _is_continued(self, view: LogView, offset: int) -> bool:
+        """Whether the log can be read from there on; a leader may have records before its start offset."""
+        if offset >= view.start_offset:
+            return True
+        try:
+            self.log.read(offset, max_bytes=_ONE_BATCH_BYTES)
+        except OffsetOutOfRangeError:
+            return False
+        return True
 
     def _is_intact(self, manifest: SnapshotManifest) -> bool:
         """Whether its parts are undamaged; reads them once, not before every batch."""
@@ -278,15 +353,68 @@ class LogStates:
         return True
 
 
-def _is_continued(log: MetadataLog, offset: int) -> bool:
-    """Whether the log can be read from ``offset`` on; a leader may have records before its start offset."""
-    if offset >= log.start_offset():
-        return True
-    try:
-        log.read(offset, max_bytes=_ONE_BATCH_BYTES)
-    except OffsetOutOfRangeError:
-        return False
-    return True
+def view_states(all_states: Sequence[LogStates]) -> list[LogView | AclogError]:
+    """What each log answers now, or its error; the topics of a cluster are asked together."""
+    opened = for_logs(caught(lambda states: states.log), all_states)
+    views = iter(view_logs([log for log in opened if not isinstance(log, AclogError)]))
+    return [log if isinstance(log, AclogError) else next(views) for log in opened]
+
+
+def search_bases(ends: Mapping[LogStates, int | None]) -> dict[LogStates, BaseSearch | AclogError]:
+    """Begin a step for these logs: the search for each one's base, or its error.
+
+    ``ends``: of the states; None: the log's end. Another step begins another search.
+
+    Raises:
+        LogError: invalid settings of a client.
+    """
+    queried_at_ms = {states: states.now_ms() for states in ends}
+    views = dict(zip(ends, view_states(list(ends)), strict=True))
+
+    def search(states: LogStates) -> BaseSearch:
+        return states.search(answered(views[states]), ends[states], queried_at_ms[states])
+
+    found = dict(zip(ends, for_logs(caught(search), ends), strict=True))
+    checked = [
+        (of_log, (states.log, of_log.view, of_log.first.provenance))
+        for states, of_log in found.items()
+        if isinstance(of_log, BaseSearch) and of_log.first is not None
+    ]
+    confirmed = confirmed_histories([check for _, check in checked])
+    for (of_log, _), is_confirmed in zip(checked, confirmed, strict=True):
+        of_log.is_first_confirmed = is_confirmed
+    return found
+
+
+def choose_starts(all_states: Mapping[str, LogStates], failures: LogFailures, *, keep: int) -> dict[str, int]:
+    """The first offset of a new job in each log, by cluster id; see LogStates.choose_start.
+
+    Raises:
+        LogsFailedError: it failed for some logs, which ``failures`` collects.
+    """
+    searches = search_bases(dict.fromkeys(all_states.values()))
+    starts: dict[str, int] = {}
+
+    def choose(cluster_id: str) -> None:
+        states = all_states[cluster_id]
+        with failures.collect(cluster_id):
+            starts[cluster_id] = states.choose_start(answered(searches[states]), keep=keep)
+
+    for_logs(choose, all_states)
+    failures.check()
+    return starts
+
+
+def freshen_states(all_states: Sequence[LogStates]) -> None:
+    """LogStates.freshen for those logs whose newest states are a minute old. Raises as that."""
+    old = [
+        states
+        for states, is_old in zip(all_states, for_logs(LogStates.must_freshen, all_states), strict=True)
+        if is_old
+    ]
+    if old:
+        searches = search_bases(dict.fromkeys(old))
+        for_logs(lambda states: states.freshen(searches[states]), old)
 
 
 def _record_time_ms(log: MetadataLog, offset: int, below: int) -> int | None:

@@ -26,10 +26,10 @@ from snapshot.digest import digest_to_string
 from snapshot.jobs.folding.log_fold import LogFold, fold_logs
 from snapshot.jobs.folding.log_plan import LogPlan, LogSummary, log_result, shards_of_size
 from snapshot.jobs.folding.schema import FOLDED
-from snapshot.jobs.planning.log_states import LogStates
+from snapshot.jobs.planning.log_states import LogStates, freshen_states, search_bases, view_states
 from snapshot.jobs.planning.planned_offsets import PlannedOffsets, QueryOffsets
 from snapshot.jobs.running.job import BatchReport, LogReport
-from snapshot.jobs.sources.log_failures import LogFailures, for_logs
+from snapshot.jobs.sources.log_failures import LogFailures, answered, for_logs
 from snapshot.jobs.sources.topic_source import read_topic
 from snapshot.store.snapshot_store import SnapshotStore
 
@@ -107,12 +107,13 @@ class MicroBatches:
         self._on_batch(BatchReport(batch_id=batch_id, logs=reports, elapsed_ms=elapsed_ms))
 
     def freshen(self) -> bool:
-        """Call LogStates.freshen for all logs; False if a batch is running instead."""
+        """Refresh the states of idle logs (``freshen_states``); False if a batch is running instead."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
             due = [states for states in self._states.values() if states.is_freshen_due]
-            for_logs(LogStates.freshen, due)
+            if due:
+                freshen_states(due)
         finally:
             self._lock.release()
         return True
@@ -121,16 +122,18 @@ class MicroBatches:
         settings = self._settings
         attempt = f"{self._first_offsets.writer}-{uuid4().hex[:8]}"
 
+        changed = {name: span for name, span in planned.ranges.items() if span[0] != span[1]}
+        searches = search_bases({self._states[name]: end for name, (_, end) in changed.items()})
+
         def plan(log: FollowedLog) -> LogPlan | None:
-            start, end = planned.ranges.get(log.identity.cluster_id, (0, 0))
-            if start == end:
-                return None
+            start, end = changed[log.identity.cluster_id]
             state = None
             with failures.collect(log.identity.cluster_id):
                 states = self._states[log.identity.cluster_id]
+                search = answered(searches[states])
                 if self._observer.wants_backlogs:
-                    self._observer.planned(states.backlog(start, end))
-                state = states.next_state(end, end_time_ms=self._end_time_ms(planned, log))
+                    self._observer.planned(states.backlog(start, search))
+                state = states.next_state(search, end_time_ms=self._end_time_ms(planned, log))
             if state is None:
                 return None
             return LogPlan(
@@ -150,7 +153,8 @@ class MicroBatches:
                 wants_count_deltas=self._sink.wants_count_deltas,
             )
 
-        return [each for each in for_logs(plan, settings.logs) if each is not None]
+        logs = [log for log in settings.logs if log.identity.cluster_id in changed]
+        return [each for each in for_logs(plan, logs) if each is not None]
 
     def _end_time_ms(self, planned: PlannedOffsets, log: FollowedLog) -> int | None:
         """When the batch's end is known to have been the log's end; None if that is unknown (I10).
@@ -195,6 +199,11 @@ class MicroBatches:
         }
         failures.by_cluster |= {row.cluster_id: row.failure for row in folded if row.failure is not None}
 
+        folded_plans = [plan for plan in plans if plan.identity.cluster_id not in failures.by_cluster]
+        names = [plan.identity.cluster_id for plan in folded_plans]
+        # Only now, after the rows were read.
+        views = dict(zip(names, view_states([self._states[name] for name in names]), strict=True))
+
         def result(plan: LogPlan) -> LogResult | None:
             cluster_id = plan.identity.cluster_id
             with failures.collect(cluster_id):
@@ -202,10 +211,10 @@ class MicroBatches:
                 if summary is None:
                     # Only markers or gaps: the state is the same at a later end offset.
                     summary = LogFold(plan).finish(write_changes)
-                return log_result(plan, summary, gap_until=self._states[cluster_id].gap_until(plan.end))
+                gap_until = self._states[cluster_id].gap_until(plan.end, answered(views[cluster_id]))
+                return log_result(plan, summary, gap_until=gap_until)
             return None
 
-        folded_plans = [plan for plan in plans if plan.identity.cluster_id not in failures.by_cluster]
         return [each for each in for_logs(result, folded_plans) if each is not None]
 
     def _source(self, rows: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:

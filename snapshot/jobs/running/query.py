@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from snapshot.errors import SparkBusyError, SparkJobError
 from snapshot.jobs.planning.first_offsets import read_first_offsets
-from snapshot.jobs.planning.log_states import LogStates
+from snapshot.jobs.planning.log_states import LogStates, choose_starts
 from snapshot.jobs.planning.planned_offsets import QueryOffsets
 from snapshot.jobs.running.failure import as_job_failure
 from snapshot.jobs.running.job import JobObserver, claimed
@@ -157,8 +157,9 @@ def _run_query(
         first_offsets = read_first_offsets(
             settings.checkpoint,
             settings.logs,
-            lambda log: states[log.identity.cluster_id].choose_start(keep=settings.keep),
-            LogFailures(is_collecting=settings.isolates_logs),
+            lambda: choose_starts(
+                states, LogFailures(is_collecting=settings.isolates_logs), keep=settings.keep
+            ),
         )
         offsets = QueryOffsets(spark)
         micro_batches = MicroBatches(

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from records.errors import DecodeError, LogError, LogUnreachableError
+from records.errors import AclogError, DecodeError, LogError, LogUnreachableError
 from snapshot.errors import HistoryForeignError, LogsFailedError, SparkJobError
 
 _T = TypeVar("_T")
@@ -19,6 +19,25 @@ def for_logs(function: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
     """Call a function for each log, many at a time, as it waits for clusters. Raises the first error."""
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         return list(pool.map(function, items))
+
+
+def caught(function: Callable[[_T], _R]) -> Callable[[_T], _R | AclogError]:
+    """The function that returns an error of aclog instead of raising it; see ``answered``."""
+
+    def call(item: _T) -> _R | AclogError:
+        try:
+            return function(item)
+        except AclogError as error:
+            return error
+
+    return call
+
+
+def answered(found: _R | AclogError) -> _R:
+    """The answer of one of several logs that were queried together; raises its error instead."""
+    if isinstance(found, AclogError):
+        raise found
+    return found
 
 
 class LogFailures:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from records.errors import LogError, LogNotFoundError, LogUnreachableError
+from records.errors import AclogError, LogError, LogNotFoundError, LogUnreachableError
 from records.ids import uuid_to_string
 from records.java_pattern import JavaPattern
 from records.log.base import LogIdentity
@@ -28,14 +28,16 @@ from records.log.client_keys import NamedSettings, keys_of
 from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, matching_topics, open_log
 from records.log.shared_clients import SharedClients
 from records.log.topic.url import SCHEME, parse_topic_url
+from records.log.views import view_logs
 from snapshot.errors import CheckpointForeignError, SnapshotError, SparkJobError
-from snapshot.jobs.sources.log_failures import LogFailures, for_logs
+from snapshot.jobs.sources.log_failures import answered, caught, for_logs
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from records.log.base import MetadataLog
+    from snapshot.jobs.sources.log_failures import LogFailures
 
 BINDING_NAME: Final = "aclog-logs.json"
 #: Directories of later sets of logs in the checkpoint of a fleet.
@@ -76,23 +78,14 @@ class FollowedLog:
         return parse_topic_url(self.url).bootstrap_servers if kind_of(self.url) == TOPIC else None
 
     def open(self) -> MetadataLog:
-        """Open the log for reading, and check that it still is the one that the job follows (I9).
+        """Open the log for reading; a topic connects when it is first used by itself.
+
+        Its identity is that of ``view_logs``, which the caller compares (I9).
 
         Raises:
             LogError: it cannot be opened; see open_log.
-            CheckpointForeignError: it was replaced by another log.
         """
-        log = open_log(self.url, client=self.kafka, shared=self.shared)
-        found = log.identity
-        if found.topic_id != self.identity.topic_id or (
-            found.cluster_id != self.identity.cluster_id and not self.is_of_fleet
-        ):
-            log.close()
-            raise CheckpointForeignError(
-                f"{self.url}: the job follows {_name(self.identity)}, and this is {_name(found)}: the log "
-                "was replaced. Start with another --checkpoint to follow the new one"
-            )
-        return log
+        return open_log(self.url, client=self.kafka, lazily=self.topic is not None, shared=self.shared)
 
 
 def resolve_logs(urls: Sequence[str], *, kafka: Mapping[str, str] = _NO_SETTINGS) -> list[FollowedLog]:
@@ -105,8 +98,7 @@ def resolve_logs(urls: Sequence[str], *, kafka: Mapping[str, str] = _NO_SETTINGS
     Raises:
         LogError: a log cannot be opened, or two logs have the same cluster id.
     """
-    shared = SharedClients()
-    logs = [_named(url, kafka, shared) for url in urls]
+    logs = [answered(found) for found in _identified(urls, kafka, SharedClients())]
     if not logs:
         raise LogError("no log to follow was named: give --log or --topics-pattern")
     require_distinct_clusters(logs)
@@ -328,20 +320,40 @@ def _names(sources: Sequence[Sequence[_BoundLog]]) -> str:
     return ", ".join(f"{log.url} ({log.cluster_id})" for source in sources for log in source)
 
 
-def _named(url: str, kafka: Mapping[str, str], shared: SharedClients) -> FollowedLog:
-    if kind_of(url) == POLLED:
-        raise LogError(
-            f"{url}: jobs do not poll brokers. Give the directory in which a node stores the polled ACLs "
-            "(file:DIR), or the snapshots that it writes with `aclog serve --snapshots`"
-        )
-    client = {} if kind_of(url) == DIRECTORY else kafka
-    log = open_log(url, client=client, shared=shared)
+def _identified(
+    urls: Sequence[str], kafka: Mapping[str, str], shared: SharedClients
+) -> list[FollowedLog | AclogError]:
+    """Each log with its identity, or its error; the topics of a cluster are asked together."""
+
+    def opened(url: str) -> MetadataLog:
+        if kind_of(url) == POLLED:
+            raise LogError(
+                f"{url}: jobs do not poll brokers. Give the directory in which a node stores the polled ACLs "
+                "(file:DIR), or the snapshots that it writes with `aclog serve --snapshots`"
+            )
+        return open_log(url, client=_client_of(url, kafka), lazily=kind_of(url) == TOPIC, shared=shared)
+
+    logs = for_logs(caught(opened), urls)
     try:
-        return FollowedLog(
-            url=url, identity=log.identity, kafka=NamedSettings(client, keys_of(client)), shared=shared
-        )
+        views = iter(view_logs([log for log in logs if not isinstance(log, AclogError)]))
     finally:
-        log.close()
+        for log in logs:
+            if not isinstance(log, AclogError):
+                log.close()
+
+    def identified(url: str, log: MetadataLog | AclogError) -> FollowedLog | AclogError:
+        view = log if isinstance(log, AclogError) else next(views)
+        if isinstance(view, AclogError):
+            return view
+        client = _client_of(url, kafka)
+        settings = NamedSettings(client, keys_of(client))
+        return FollowedLog(url=url, identity=view.identity, kafka=settings, shared=shared)
+
+    return [identified(url, log) for url, log in zip(urls, logs, strict=True)]
+
+
+def _client_of(url: str, kafka: Mapping[str, str]) -> Mapping[str, str]:
+    return {} if kind_of(url) == DIRECTORY else kafka
 
 
 class NamedLogs:
@@ -362,16 +374,14 @@ class NamedLogs:
 
     def resolve(self, names: Sequence[str], failures: LogFailures) -> list[FollowedLog]:
         """Open each log and return its identity with it; ``failures`` takes the errors, by name."""
-
-        def resolve(url: str) -> FollowedLog | None:
+        urls = [name for name in names if name in self._urls]
+        named: list[FollowedLog] = []
+        for url, log in zip(urls, _identified(urls, self._kafka, self._shared), strict=True):
             with failures.collect(url, has_own_cluster=True):
-                return _named(url, self._kafka, self._shared)
-            return None
-
-        named = for_logs(resolve, [name for name in names if name in self._urls])
+                named.append(answered(log))
         topics = [name for name in names if name not in self._urls]
         found = [] if self._pattern is None else self._pattern.resolve(topics, failures)
-        return [*(log for log in named if log is not None), *found]
+        return [*named, *found]
 
 
 class TopicsPattern:
@@ -421,23 +431,20 @@ class TopicsPattern:
 
     def resolve(self, topics: Sequence[str], failures: LogFailures) -> list[FollowedLog]:
         """Open each topic and return its identity with it; ``failures`` takes the errors, by topic."""
-
-        def resolve(topic: str) -> FollowedLog | None:
+        urls = [f"{SCHEME}{self._bootstrap_servers}/{topic}" for topic in topics]
+        found: list[FollowedLog] = []
+        for topic, log in zip(topics, _identified(urls, self._kafka, self._shared), strict=True):
             with failures.collect(topic):
-                return self._resolved(topic)
-            return None
+                found.append(self._resolved(topic, answered(log)))
+        return found
 
-        return [log for log in for_logs(resolve, topics) if log is not None]
-
-    def _resolved(self, topic: str) -> FollowedLog:
-        match = self._pattern.fullmatch(topic)
-        url = f"{SCHEME}{self._bootstrap_servers}/{topic}"
+    def _resolved(self, topic: str, log: FollowedLog) -> FollowedLog:
         if not self._pattern.groups:
-            return _named(url, self._kafka, self._shared)
+            return log
+        match = self._pattern.fullmatch(topic)
         cluster_id = match.group(1) if match else None
         if not cluster_id:
             raise LogError(f"the group of the topics pattern `{self._regex}` is empty in topic `{topic}`")
-        log = _named(url, self._kafka, self._shared)
         return replace(log, identity=LogIdentity(cluster_id, log.identity.topic_id), is_of_fleet=True)
 
 
