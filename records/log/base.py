@@ -104,7 +104,6 @@ class LogView:
 
     Attributes:
         identity: of the log that has this URL.
-        removal_retention_ms: how long a removal remains in the log (I10); None: for ever.
         start_offset: first offset of the log.
         high_watermark: one past the last committed offset.
         log_end_offset: one past the last offset, committed or not.
@@ -112,7 +111,6 @@ class LogView:
     """
 
     identity: LogIdentity
-    removal_retention_ms: int | None
     start_offset: int
     high_watermark: int
     log_end_offset: int

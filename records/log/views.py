@@ -7,31 +7,50 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from records.errors import LogError
 from records.log.base import LogIdentity, LogView
 from records.log.open import TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from records.log.base import MetadataLog, StateEnd
     from records.log.topic.log import TopicLog
 
 _AT_A_TIME: Final = 16
+_T = TypeVar("_T")
+
+
+def connect_logs(logs: Sequence[MetadataLog]) -> list[LogError | None]:
+    """Connect topics that were opened lazily, to read; the error of each log. Others are connected.
+
+    All topics of one cluster are asked by one request of each kind if they have the same shared clients. An
+    error of one does not affect the others.
+    """
+
+    def connect(group: Sequence[MetadataLog]) -> Sequence[LogError | None]:
+        if not _is_topic(group[0]):
+            return [None] * len(group)
+        from records.log.topic.views import connect_topics  # noqa: PLC0415 - loads the client library
+
+        return connect_topics([cast("TopicLog", log) for log in group])
+
+    return _for_clusters(logs, connect)
 
 
 def view_logs(logs: Sequence[MetadataLog]) -> list[LogView | LogError]:
-    """The view of each log, or its error; an error of one does not affect the others.
+    """The view of each log, or its error; otherwise as ``connect_logs``. They must be connected."""
 
-    Does not connect a topic that was opened lazily. All topics of one cluster are asked by one request of
-    each kind if they have the same shared clients.
-    """
-    groups = _by_cluster(logs)
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        found = dict(chain.from_iterable(pool.map(_views, groups)))
-    return [found[id(log)] for log in logs]
+    def view(group: Sequence[MetadataLog]) -> Sequence[LogView | LogError]:
+        if not _is_topic(group[0]):
+            return [_view(log) for log in group]
+        from records.log.topic.views import view_topics  # noqa: PLC0415 - loads the client library
+
+        return view_topics([cast("TopicLog", log) for log in group])
+
+    return _for_clusters(logs, view)
 
 
 def confirmed_histories(checks: Sequence[tuple[MetadataLog, LogView, StateEnd]]) -> list[bool]:
@@ -67,15 +86,15 @@ def _is_topic(log: MetadataLog) -> bool:
     return log.url.partition(":")[0].lower() == TOPIC
 
 
-def _views(logs: Sequence[MetadataLog]) -> list[tuple[int, LogView | LogError]]:
-    views: list[LogView | LogError]
-    if _is_topic(logs[0]):
-        from records.log.topic.views import view_topics  # noqa: PLC0415 - loads the client library
-
-        views = view_topics([cast("TopicLog", log) for log in logs])
-    else:
-        views = [_view(log) for log in logs]
-    return [(id(log), view) for log, view in zip(logs, views, strict=True)]
+def _for_clusters(
+    logs: Sequence[MetadataLog], query: Callable[[Sequence[MetadataLog]], Sequence[_T]]
+) -> list[_T]:
+    """The answers about the logs, from queries of the logs of one cluster."""
+    groups = _by_cluster(logs)
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        answers = zip(chain(*groups), chain.from_iterable(pool.map(query, groups)), strict=True)
+        found = {id(log): answer for log, answer in answers}
+    return [found[id(log)] for log in logs]
 
 
 def _view(log: MetadataLog) -> LogView | LogError:
@@ -84,7 +103,6 @@ def _view(log: MetadataLog) -> LogView | LogError:
         high_watermark = log.high_watermark()
         return LogView(
             identity=LogIdentity(log.identity.cluster_id, topic_id),
-            removal_retention_ms=log.removal_retention_ms,
             start_offset=log.start_offset(),
             high_watermark=high_watermark,
             log_end_offset=log.log_end_offset(),

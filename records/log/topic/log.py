@@ -27,6 +27,7 @@ from records.log.topic.reader import TopicReader
 from records.log.topic.topic_admin import (
     ClusterClient,
     TopicAdmin,
+    TopicDescription,
     TopicSettings,
     check_topic,
     describe_topic,
@@ -136,19 +137,23 @@ class TopicLog(LogDefaults):
                 if self._mode == "create" and not topic_exists(self._admin):
                     make_topic(self._where, self._admin, self._topic_settings)
                 self._load_topic(age_s=_IDENTITY_AGE_S_MAX)
-                self._is_connected = True
 
     def _load_topic(self, *, age_s: float = 0) -> None:
         """Check the topic, and take its identity; ``age_s``: how old the cluster's id may be."""
         topic = describe_topic(self._admin)
+        self.use(topic, self._cluster.cluster_id(self._admin, age_s))
+
+    def use(self, topic: TopicDescription, cluster_id: str) -> None:
+        """Connect with a description that was just queried. Raises LogError: it cannot be a log."""
         check_topic(self._where, topic)
         self._retention_ms = topic.delete_retention_ms
         # The identity of all records that are read from now on.
-        self._identity = LogIdentity(self._cluster.cluster_id(self._admin, age_s), topic.topic_id)
+        self._identity = LogIdentity(cluster_id, topic.topic_id)
         self._checked_at_s = time.monotonic()
         self._writer = TopicWriter(
             self._where, self._settings, self._topic_errors, topic.message_bytes_max, self._closing.is_set
         )
+        self._is_connected = True
 
     @property
     def url(self) -> str:

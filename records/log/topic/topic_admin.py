@@ -206,14 +206,14 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """What a cluster answered about a topic.
+    """Id and offsets of a topic.
 
     Attributes:
         end: of committed records.
         uncommitted_end: with the records of open transactions.
     """
 
-    topic: TopicDescription
+    topic_id: Uuid
     start: int
     end: LogEnd
     uncommitted_end: int
@@ -221,63 +221,63 @@ class TopicState:
 
 def describe_topic(admin: TopicAdmin) -> TopicDescription:
     """Query the relevant settings; raises as TopicAdmin."""
-    (found,) = _describe([admin])
+    (found,) = describe_topics([admin])
     if isinstance(found, LogError):
         raise found
-    return found[0]
+    return found
 
 
-def query_topics(admins: Sequence[TopicAdmin]) -> list[TopicState | LogError]:
-    """Query topics of one cluster, with one request of each kind for all of them.
+def describe_topics(admins: Sequence[TopicAdmin]) -> list[TopicDescription | LogError]:
+    """Query the relevant settings of topics, with one request of each kind for all of them.
 
     ``admins``: with the same client. A topic's error does not affect the others.
     """
-    described = _describe(admins)
-    # The client would wait for the leader of a topic that has none.
-    led = [admin for admin, found in zip(admins, described, strict=True) if _has_leader(found)]
-    queries = (_START, _END, _UNCOMMITTED_END)
-    pending = [_pending_offsets(led, query) for query in queries]
-    offsets = dict(zip(led, zip(*pending, strict=True), strict=True))
-
-    def state(admin: TopicAdmin, found: tuple[TopicDescription, bool] | LogError) -> TopicState:
-        if isinstance(found, LogError):
-            raise found
-        if admin not in offsets:
-            raise admin._topic_errors.no_leader(_DESCRIBING)
-        start, end, uncommitted_end = map(admin._offset_result, offsets[admin], queries)
-        return TopicState(found[0], int(start.offset), _log_end(end), int(uncommitted_end.offset))
-
-    return [_caught(partial(state, *each)) for each in zip(admins, described, strict=True)]
-
-
-def _describe(admins: Sequence[TopicAdmin]) -> list[tuple[TopicDescription, bool] | LogError]:
-    """The settings of each topic, and whether it has a leader."""
     resources = [ConfigResource(ResourceType.TOPIC, admin._topic) for admin in admins]
     configs = admins[0]._client.describe_configs(
         list(dict.fromkeys(resources)), request_timeout=_REQUEST_TIMEOUT_S
     )
     topics = _pending_descriptions(admins)
 
-    def described(
-        admin: TopicAdmin, resource: ConfigResource, topic: Future[Any]
-    ) -> tuple[TopicDescription, bool]:
+    def described(admin: TopicAdmin, resource: ConfigResource, topic: Future[Any]) -> TopicDescription:
         entries = admin._result(configs[resource], "asking for the topic's settings")
         config = {name: entry.value for name, entry in entries.items() if entry.value is not None}
         found = admin._result(topic, _DESCRIBING)
-        description = TopicDescription(
+        return TopicDescription(
             topic_id=_topic_id(found),
             partitions=len(found.partitions),
             cleanup_policy=config["cleanup.policy"],
             delete_retention_ms=int(config["delete.retention.ms"]),
             message_bytes_max=int(config["max.message.bytes"]),
         )
-        return description, found.partitions[0].leader is not None
 
     return [_caught(partial(described, *each)) for each in zip(admins, resources, topics, strict=True)]
 
 
-def _has_leader(described: tuple[TopicDescription, bool] | LogError) -> bool:
-    return not isinstance(described, LogError) and described[1]
+def query_topics(admins: Sequence[TopicAdmin]) -> list[TopicState | LogError]:
+    """Query the ids and offsets of topics; otherwise as ``describe_topics``."""
+
+    def described(admin: TopicAdmin, topic: Future[Any]) -> Any:
+        found = admin._result(topic, _DESCRIBING)
+        if found.partitions[0].leader is None:
+            # The client would wait for it, before it answers about any topic.
+            raise admin._topic_errors.no_leader(_DESCRIBING)
+        return found
+
+    topics = [
+        _caught(partial(described, *each)) for each in zip(admins, _pending_descriptions(admins), strict=True)
+    ]
+    led = [admin for admin, found in zip(admins, topics, strict=True) if not isinstance(found, LogError)]
+    queries = (_START, _END, _UNCOMMITTED_END)
+    pending = [_pending_offsets(led, query) for query in queries]
+    offsets = dict(zip(led, zip(*pending, strict=True), strict=True))
+
+    def state(admin: TopicAdmin, topic: Any) -> TopicState:
+        if isinstance(topic, LogError):
+            raise topic
+        start, end, uncommitted_end = map(admin._offset_result, offsets[admin], queries)
+        return TopicState(_topic_id(topic), int(start.offset), _log_end(end), int(uncommitted_end.offset))
+
+    return [_caught(partial(state, *each)) for each in zip(admins, topics, strict=True)]
 
 
 def _pending_descriptions(admins: Sequence[TopicAdmin]) -> list[Future[Any]]:

@@ -23,7 +23,7 @@ from snapshot.errors import CheckpointForeignError, SnapshotError, SparkJobError
 from snapshot.files.kraft_checkpoint import checkpoint_of
 from snapshot.image import Provenance
 from snapshot.jobs.sources.log_failures import answered, caught, for_logs
-from snapshot.jobs.sources.logs import ends_early
+from snapshot.jobs.sources.logs import connected, ends_early
 from snapshot.store.stored import SnapshotState
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class LogStates:
 
     @property
     def log(self) -> MetadataLog:
-        """The log, opened at the first use; a topic is not connected yet. Raises LogError."""
+        """The log, opened at the first use; a topic is connected by ``view_states``. Raises LogError."""
         if self._log is None:
             self._log = self.followed.open()
         return self._log
@@ -232,7 +232,7 @@ class LogStates:
             SparkJobError: the log was replaced, so the rows may be the other log's.
         """
         self._check_identity(view.identity)
-        if view.removal_retention_ms is None:
+        if self.log.removal_retention_ms is None:
             return 0  # not compacted, so gaps hide no records
         return view.log_end_offset if view.log_end_offset > end else 0
 
@@ -319,7 +319,7 @@ class LogStates:
             if reason_too_old(
                 manifest.log_end_time_ms,
                 now_ms=search.queried_at_ms,
-                removal_retention_ms=search.view.removal_retention_ms,
+                removal_retention_ms=self.log.removal_retention_ms,
             ):
                 before = before or manifest
                 continue
@@ -330,7 +330,7 @@ class LogStates:
         if search.is_first_confirmed and manifest is search.first:
             return True
         is_history = reason_diverged(self.log, manifest.provenance) is None
-        # A topic connects only now.
+        # As of this answer.
         self._check_identity(self.log.identity)
         return is_history
 
@@ -355,7 +355,7 @@ class LogStates:
 
 def view_states(all_states: Sequence[LogStates]) -> list[LogView | AclogError]:
     """What each log answers now, or its error; the topics of a cluster are asked together."""
-    opened = for_logs(caught(lambda states: states.log), all_states)
+    opened = connected(lambda states: states.log, all_states)
     views = iter(view_logs([log for log in opened if not isinstance(log, AclogError)]))
     return [log if isinstance(log, AclogError) else next(views) for log in opened]
 

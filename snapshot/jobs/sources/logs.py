@@ -16,7 +16,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -28,16 +28,18 @@ from records.log.client_keys import NamedSettings, keys_of
 from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, matching_topics, open_log
 from records.log.shared_clients import SharedClients
 from records.log.topic.url import SCHEME, parse_topic_url
-from records.log.views import view_logs
+from records.log.views import connect_logs
 from snapshot.errors import CheckpointForeignError, SnapshotError, SparkJobError
 from snapshot.jobs.sources.log_failures import answered, caught, for_logs
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from records.log.base import MetadataLog
     from snapshot.jobs.sources.log_failures import LogFailures
+
+_T = TypeVar("_T")
 
 BINDING_NAME: Final = "aclog-logs.json"
 #: Directories of later sets of logs in the checkpoint of a fleet.
@@ -78,9 +80,9 @@ class FollowedLog:
         return parse_topic_url(self.url).bootstrap_servers if kind_of(self.url) == TOPIC else None
 
     def open(self) -> MetadataLog:
-        """Open the log for reading; a topic connects when it is first used by itself.
+        """Open the log for reading; a topic is not connected yet (``connected``).
 
-        Its identity is that of ``view_logs``, which the caller compares (I9).
+        The caller compares its identity (I9).
 
         Raises:
             LogError: it cannot be opened; see open_log.
@@ -333,23 +335,23 @@ def _identified(
             )
         return open_log(url, client=_client_of(url, kafka), lazily=kind_of(url) == TOPIC, shared=shared)
 
-    logs = for_logs(caught(opened), urls)
-    try:
-        views = iter(view_logs([log for log in logs if not isinstance(log, AclogError)]))
-    finally:
-        for log in logs:
-            if not isinstance(log, AclogError):
-                log.close()
-
-    def identified(url: str, log: MetadataLog | AclogError) -> FollowedLog | AclogError:
-        view = log if isinstance(log, AclogError) else next(views)
-        if isinstance(view, AclogError):
-            return view
+    def identified(url: str, found: MetadataLog | AclogError) -> FollowedLog | AclogError:
+        if isinstance(found, AclogError):
+            return found
         client = _client_of(url, kafka)
         settings = NamedSettings(client, keys_of(client))
-        return FollowedLog(url=url, identity=view.identity, kafka=settings, shared=shared)
+        found.close()
+        return FollowedLog(url=url, identity=found.identity, kafka=settings, shared=shared)
 
-    return [identified(url, log) for url, log in zip(urls, logs, strict=True)]
+    return [identified(url, found) for url, found in zip(urls, connected(opened, urls), strict=True)]
+
+
+def connected(open_one: Callable[[_T], MetadataLog], items: Sequence[_T]) -> list[MetadataLog | AclogError]:
+    """The log of each item, connected, or its error; the topics of a cluster are asked together."""
+    opened = for_logs(caught(open_one), items)
+    logs = [log for log in opened if not isinstance(log, AclogError)]
+    errors = {id(log): error for log, error in zip(logs, connect_logs(logs), strict=True)}
+    return [errors.get(id(log)) or log for log in opened]
 
 
 def _client_of(url: str, kafka: Mapping[str, str]) -> Mapping[str, str]:
