@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from functools import partial
 from typing import Any
 
 import click
@@ -82,12 +81,19 @@ def create_command(
         "delete_retention_ms": delete_retention_ms,
         "config": _topic_config(topic_config) or None,
     }
-    settings = {name: value for name, value in topic_options.items() if value is not None}
+    settings: dict[str, Any] = {name: value for name, value in topic_options.items() if value is not None}
     _require_creatable(url, settings, cluster_id)
-    if kind_of(url) == TOPIC:
-        create = partial(_new_topic, url, client, settings)
-    else:
-        create = partial(_new_directory, url, cluster_id)
+
+    def create() -> LogIdentity:
+        if kind_of(url) == TOPIC:
+            from records.log.topic import TopicSettings, create_topic
+
+            return create_topic(url, client=client, settings=TopicSettings(**settings))
+        from records.log.directory import DirectoryLog
+
+        with DirectoryLog.open(url, mode="create", cluster_id=cluster_id) as log:
+            return log.identity
+
     identity, is_new = _create_if_missing(url, client, create, if_not_exists=if_not_exists)
     topic_id = uuid_to_string(identity.topic_id)
     if as_json:
@@ -146,19 +152,6 @@ def _existing_identity(url: str, client: Mapping[str, str]) -> LogIdentity | Non
             return log.identity
     except LogNotFoundError:
         return None
-
-
-def _new_directory(url: str, cluster_id: str | None) -> LogIdentity:
-    from records.log.directory import DirectoryLog
-
-    with DirectoryLog.open(url, mode="create", cluster_id=cluster_id) as log:
-        return log.identity
-
-
-def _new_topic(url: str, client: Mapping[str, str], settings: dict[str, Any]) -> LogIdentity:
-    from records.log.topic import TopicSettings, create_topic
-
-    return create_topic(url, client=client, settings=TopicSettings(**settings))
 
 
 def _topic_config(given: tuple[str, ...]) -> dict[str, str]:

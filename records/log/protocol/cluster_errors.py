@@ -43,7 +43,6 @@ class ClusterErrors:
         return LogError(f"{self._url}: the log is closed")
 
     def unreachable(self, address: Address, why: str) -> LogUnreachableError:
-        """A later attempt may succeed."""
         return LogUnreachableError(f"{self._url}: {address}: {why}")
 
     def connection_closed(self, address: Address, doing: str) -> LogUnreachableError:
@@ -52,7 +51,6 @@ class ClusterErrors:
         )
 
     def malformed_response(self, address: Address, why: str) -> LogUnreachableError:
-        """The response is not one of Kafka's protocol."""
         return self.unreachable(address, f"malformed response ({why}); {self._keys.security()}")
 
     def tls_failed(self, address: Address, why: str) -> LogAuthenticationError:
@@ -64,14 +62,12 @@ class ClusterErrors:
         return None if why is None else LogAuthenticationError(f"{self._url}: {why}")
 
     def login_missing(self, address: Address) -> LogAuthenticationError:
-        """The listener requires SASL."""
         named = self._keys.named(SECURITY_PROTOCOL)
         return LogAuthenticationError(
             f"{self._url}: {address} requires a login: set {named} to SASL_SSL or SASL_PLAINTEXT"
         )
 
     def no_such_mechanism(self, address: Address, why: str) -> LogAuthenticationError:
-        """The listener has other SASL mechanisms."""
         named = self._keys.named("sasl.mechanism")
         return LogAuthenticationError(f"{self._url}: {address}: {why}; set {named} to one of them")
 
@@ -81,25 +77,21 @@ class ClusterErrors:
         return LogAuthenticationError(f"{self._url}: {address}: {self._mechanism}: {why}; {advice}")
 
     def not_a_controller(self, address: Address) -> LogError:
-        """The address is a broker's listener."""
         return LogError(
             f"{self._url}: {address} is not a controller's listener, where alone the metadata log can be "
             "followed: name the controllers' (controller.listener.names, controller.quorum.bootstrap.servers)"
         )
 
     def too_old(self, address: Address) -> LogError:
-        """Kafka is older than 3.9."""
         return LogError(f"{self._url}: {address} runs a Kafka older than 3.9, which cannot be followed")
 
     def not_a_broker(self, address: Address) -> LogError:
-        """The address is a controller's listener."""
         return LogError(
             f"{self._url}: {address} is not a broker's listener, where alone the cluster can be asked for "
             "this: name the brokers' (bootstrap.servers)"
         )
 
     def unsupported_version(self, address: Address, what: str) -> LogError:
-        """Kafka is too old, or runs with ZooKeeper."""
         return LogError(
             f"{self._url}: {address} does not speak {what}: it runs a Kafka older than 3.9, or one with "
             "ZooKeeper. What `kafka-acls.sh --list` prints is a set of ACLs, too"
@@ -125,7 +117,6 @@ class ClusterErrors:
         return LogUnreachableError(f"{self._url}: {address}: {doing}: {error.upper()}")
 
     def cluster_id_not_allowed(self, address: Address) -> LogRefusedError:
-        """The principal may follow the log, but not read the cluster id."""
         return LogRefusedError(
             f"{self._url}: {address}: {self._principal} may follow the metadata log, but not ask which "
             f"cluster's it is, which takes Alter on the cluster. Say it: {PREFIX}cluster.id=ID, as "
@@ -142,7 +133,6 @@ class ClusterErrors:
         )
 
     def another_cluster(self, address: Address, cluster_id: str | None) -> LogNotFoundError:
-        """The address belongs to another cluster than the expected one."""
         return LogNotFoundError(
             f"{self._url}: {address} is of another cluster than {cluster_id}, which was found first, or "
             f"named by {PREFIX}cluster.id"
@@ -165,7 +155,6 @@ class ClusterErrors:
         return LogUnreachableError(f"{self._url}: {address}: {error.upper()}")
 
     def alter_not_allowed(self, address: Address) -> LogRefusedError:
-        """The principal may follow the log, but not change ACLs."""
         return LogRefusedError(
             f"{self._url}: {address}: {self._principal} is not allowed to change ACLs, which takes Alter on "
             "the cluster; nothing of the request was done. Grant it: kafka-acls.sh --bootstrap-server "
