@@ -7,8 +7,10 @@ import socket
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from pathlib import Path
+from typing import Any, Final, NoReturn, Self
 
 import msgspec
 from jwt import PyJWK
@@ -16,10 +18,6 @@ from jwt.exceptions import PyJWTError
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import AUTH_OIDC_JWKS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 _BYTES_MAX: Final = 1024 * 1024
 #: A fetch's time: for all of it, and for each step of it that waits for the server.

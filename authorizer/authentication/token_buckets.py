@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-    from mmap import mmap
+from collections.abc import Hashable
+from mmap import mmap
+from typing import Final
 
 #: Keys that are remembered; beyond them the oldest is dropped.
 KEYS_MAX: Final = 10_000

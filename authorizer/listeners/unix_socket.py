@@ -5,12 +5,9 @@ from __future__ import annotations
 import http.client
 import socket
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from authorizer.api.unix_address import unix_address
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def bind_unix(path: Path, mode: int) -> socket.socket:

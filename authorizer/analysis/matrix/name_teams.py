@@ -8,15 +8,12 @@ pattern finds for the prefix itself, and may cover names of others: those are ma
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from authorizer.analysis.matrix.matrix import NameTeam, Row, key_range, keys_with, outline
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from authorizer.analysis.matrix.teams import Teams
-    from authorizer.analysis.request_space.name_space import Key, NameSpace
+from authorizer.analysis.matrix.teams import Teams
+from authorizer.analysis.request_space.name_space import Key, NameSpace
 
 # The next characters of example names in a name space without a list of characters.
 _CHARACTERS: Final = "".join(map(chr, range(0x20, 0x7F)))

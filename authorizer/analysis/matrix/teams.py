@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from authorizer.analysis.matrix.matrix import group_principals
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from records.java_pattern import JavaPattern
+from records.java_pattern import JavaPattern
 
 #: Maximum number of cached teams.
 _CACHED_MAXIMUM: Final = 200_000

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from authorizer.analysis.history.blame import RequestSubject
 from authorizer.analysis.history.history import AnswerHistory, change_json
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.console.history.history_states import Change, HistoryState, with_known_changes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from authorizer.analysis.history.blame import RequestSubject
-    from authorizer.engine.decisions.state import AuthorizerState
-    from records.columns.acl_table import AppliedAcl
-    from records.ids import Uuid
-    from records.log_batch import LogRecord
-    from snapshot.metadata_image import MetadataImage
+from authorizer.engine.decisions.state import AuthorizerState
+from records.columns.acl_table import AppliedAcl
+from records.ids import Uuid
+from records.log_batch import LogRecord
+from snapshot.metadata_image import MetadataImage
 
 
 def state_offset_json(state: AuthorizerState) -> dict[str, int]:

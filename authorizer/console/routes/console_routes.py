@@ -8,12 +8,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from typing import Any, Final
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 
 from authorizer.analysis.history.blame import RequestSubject
 from authorizer.analysis.matrix.teams import Teams
+from authorizer.analysis.permissions.decision_changes import DecisionChange
 from authorizer.analysis.request_space.name_space import NAME_SPACES
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.api.cluster_name import CLUSTERS_PATH
@@ -52,28 +56,20 @@ from authorizer.console.routes.route_group import APPLY_PATH, PLAN_PATH
 from authorizer.console.routes.temporary_changes import TemporaryChanges
 from authorizer.console.threads import ComparisonScheduler, run_in_console_thread
 from authorizer.engine.decisions.listing import Listing, list_acls
+from authorizer.engine.decisions.state import AuthorizerState
+from authorizer.engine.index.acl_index import AclIndex
+from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.base_app import not_ready_error
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.request_decoding import decode_query
 from authorizer.sidecar.http.request_response import json_response
+from authorizer.sidecar.route_group import NodeContext
 from authorizer.sidecar.routes.kafka_queries import explained_decision
 from authorizer.sidecar.routes.node_routes import node_state
 from authorizer.sidecar.routes.query_requests import code_of
 from authorizer.sidecar.routes.request_state import ready_state
 from records.acl import AclBindingFilter, AclOperation, ResourceType
 from records.ids import uuid_to_string
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Mapping
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from authorizer.analysis.permissions.decision_changes import DecisionChange
-    from authorizer.engine.decisions.state import AuthorizerState
-    from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.sidecar.auth.caller_authorization import Caller
-    from authorizer.sidecar.route_group import NodeContext
 
 #: Maximum number of listed past states.
 _STATES_MAXIMUM: Final = 2_000

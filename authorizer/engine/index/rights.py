@@ -9,7 +9,8 @@ MaterializedRights link the lists of literal names in advance:
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -18,13 +19,9 @@ from authorizer.engine.index.covers import NO_COVER, Cover, single_cover
 from authorizer.engine.index.masks import PatternLeaf
 from authorizer.engine.index.pattern_keys import PREFIXED, PatternKey
 from authorizer.engine.index.prefix_ranges import PrefixRanges
+from authorizer.engine.index.row_index import RowIndex
 from records.acl import WILDCARD
 from snapshot.persistent_map import PersistentMap, with_item, without_item
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from authorizer.engine.index.row_index import RowIndex
 
 
 class Rights(Protocol):

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from authorizer.analysis.permissions.effective_permissions import never_cancelled
 from authorizer.analysis.plans.plan import AclPlan, PlanResult
@@ -19,12 +19,8 @@ from authorizer.engine.acl_validation import HostRules, validate_binding
 from authorizer.node.writing.acl_control import Change
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid, content_uuid, uuid_to_string
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from records.log.base import LogIdentity
-    from snapshot.image import AclsImage
+from records.log.base import LogIdentity
+from snapshot.image import AclsImage
 
 
 def apply_plan(
