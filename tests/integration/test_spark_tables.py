@@ -6,14 +6,16 @@ import fcntl
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -36,14 +38,18 @@ from records.acl import SUPPORTED_OPERATIONS, ResourceType
 from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
 from records.log.directory import DirectoryLog
 from replay.load_image import load_image
-from snapshot.errors import HistoryMissingError, SnapshotError
+from snapshot.errors import HistoryMissingError, HistoryRangeError, SnapshotError
 from snapshot.jobs.changes.changes_job import run_changes
+from snapshot.jobs.changes.coverage import read_coverage
+from snapshot.jobs.changes.file_retention import remove_files
+from snapshot.jobs.changes.history import History
 from snapshot.jobs.changes.tables import delta_tables
 from snapshot.jobs.changes.tables.delta_tables import DeltaHistory
 from snapshot.jobs.changes.tables.maintenance import deletable_rows, maintain
 from snapshot.jobs.changes.tables.publication import last_publication
+from snapshot.jobs.changes.tables.retention import Retention
 from snapshot.jobs.changes.tables.schema import TABLES
-from snapshot.jobs.changes.tables.sql import register
+from snapshot.jobs.changes.tables.sql import query, register
 from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.running.progress_metrics import JobMetrics
 from snapshot.jobs.running.query import RunControl
@@ -443,7 +449,10 @@ def test_maintenance_again_and_again_beside_a_running_job(spark: SparkSession, t
 @pytest.mark.long
 @LONG_GROUP
 def test_retention_changes_no_answer_about_later_times(spark: SparkSession, tmp_path: Path) -> None:
-    """States, periods and counts from the limit on, also after the next batch; the rest is deleted."""
+    """States, periods and counts from the limit on, also after the next batch; the rest is deleted.
+
+    The first run is killed between two tables; the tables say from the start that they lack earlier states.
+    """
     output = tmp_path / "out"
     logs = [write_log(tmp_path / name, seed, 20, name) for seed, name in ((1, "it's"), (2, "idle"))]
     run(spark, tmp_path, logs)
@@ -478,15 +487,57 @@ def test_retention_changes_no_answer_about_later_times(spark: SparkSession, tmp_
         for table, deletable, _ in deletable_rows(spark, f"file://{output}", keep_from=keep_from)
     }
     assert {table.name: len(rows_of(output, table.name)) for table in TABLES} == rows
-    deleted = {
-        done.table: done.deleted
-        for done in maintain(spark, f"file://{output}", vacuum_after_hours=7 * 24, keep_from=keep_from)
+    begins = {
+        name: max(
+            (row["offset"] + 1, row["time"])
+            for table in ("acl_changes", "acl_counts")
+            for row in rows_of(output, table, name)
+            if row["time"] <= keep_from
+        )
+        for name in ("it's", "idle")
     }
-    assert deleted == counted
-    assert all(deleted.values())
+
+    def maintained() -> dict[str, int]:
+        done = maintain(spark, f"file://{output}", vacuum_after_hours=7 * 24, keep_from=keep_from)
+        return {table.table: table.deleted for table in done}
+
+    delete = Retention.delete
+
+    def dying(retention: Retention, table: Any) -> None:
+        if table.name == "acl_in_force":
+            raise SnapshotError("killed")
+        delete(retention, table)
+
+    with patch.object(Retention, "delete", dying), pytest.raises(SnapshotError, match="killed"):
+        maintained()
+    assert len(rows_of(output, "acl_changes")) == rows["acl_changes"] - counted["acl_changes"]
+    for _ in range(2):
+        covered = {
+            row["cluster_id"]: (row["begin_offset"], row["begin_time"])
+            for row in rows_of(output, "acl_coverage")
+        }
+        assert covered == begins
+        assert answers() == before
+        for begin_offset, begin in begins.values():
+            assert begin_offset > 1
+            at = round(begin.timestamp() * 1000)
+            with pytest.raises(HistoryRangeError, match=r"^the tables of cluster .* are complete from"):
+                query(session, f"SELECT * FROM acls_at(timestamp_millis({at - 1}))")
+        maintained()
     for table in TABLES:
-        assert len(rows_of(output, table.name)) == rows[table.name] - deleted[table.name]
-    assert answers() == before
+        assert len(rows_of(output, table.name)) == rows[table.name] - counted[table.name]
+        assert bool(counted[table.name]) == (table.name != "acl_coverage")
+    counting = "SELECT count(*) AS number FROM acl_changes"
+    result = aclog("spark", "sql", "--json", "--history", str(output), "--cluster-id", "idle", counting)
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["number"] == len(rows_of(output, "acl_changes", "idle"))
+    assert (
+        f"note: the tables of cluster idle are complete from {begins['idle'][1]:%Y-%m-%dT%H}" in result.stderr
+    )
+    assert "it's" not in result.stderr
+    result = aclog("spark", "sql", "--history", str(output), "--cluster-id", "other", counting)
+    assert result.exit_code == 2
+    assert "holds no history of cluster other" in result.stderr
     assert not any(
         maintained for _, maintained, _ in deletable_rows(spark, f"file://{output}", keep_from=keep_from)
     )
@@ -500,10 +551,81 @@ def test_retention_changes_no_answer_about_later_times(spark: SparkSession, tmp_
     assert len(in_force) == sum(end is None for _, end, _ in expected.periods)
     result = aclog("spark", "maintain", "--json", "--history", str(output), "--keep-rows", "1d", "--dry-run")
     assert result.exit_code == 0, result.stderr
-    lines = {line["table"]: line for line in map(json.loads, result.stdout.splitlines())}
+    *files, changes, _, _, _, _ = map(json.loads, result.stdout.splitlines())
+    assert [(line["cluster"], line["deletable"]) for line in files] == [("idle", 0), ("it's", 0)]
     # The log is of the future.
-    assert lines["acl_changes"]["deletable"] == 0
-    assert lines["acl_changes"]["rows"] == len(rows_of(output, "acl_changes"))
+    assert (changes["table"], changes["deletable"]) == ("acl_changes", 0)
+    assert changes["rows"] == len(rows_of(output, "acl_changes"))
+
+
+@pytest.mark.long
+@LONG_GROUP
+def test_retention_of_a_historys_files_changes_no_answer_about_later_times(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Killed after its first removal, then complete; then the next batch, and the first tables."""
+    log, output = write_log(tmp_path / "log", 1, 60, "c"), tmp_path / "out"
+    # Three batches of about a day each.
+    run(spark, tmp_path, [log], access_analysis=None, max_offsets=60)
+    times = [datetime.fromtimestamp(BEGIN_MS / 1000 + 3_600 * hours, UTC) for hours in (38, 45, 59)]
+    limit = times[0]
+
+    def answers() -> list[list[str]]:
+        history = History.open(spark, f"file://{output}")
+        found = [history.in_force(at_time=time).rows for time in times]
+        found.append(history.changed(after=limit).rows)
+        return [sorted(map(str, rows.collect())) for rows in found]
+
+    def retained() -> tuple[int, int]:
+        (effect,) = remove_files(f"file://{output}", limit, None)
+        return effect.removed, effect.files
+
+    before = answers()
+    assert all(before)
+    remove = Storage.remove
+
+    def dying(storage: Storage, path: str) -> None:
+        remove(storage, path)
+        raise SnapshotError("killed")
+
+    with patch.object(Storage, "remove", dying), pytest.raises(SnapshotError, match="killed"):
+        retained()
+    assert answers() == before
+    removed, files = retained()
+    assert removed > 0
+    assert files > 0
+    dates = {path.name for path in output.glob("changes/*/*")}
+    assert "date=2026-11-30" not in dates
+    assert "date=2026-12-02" in dates
+    assert answers() == before
+    coverage = read_coverage(Storage(str(output)), "c")
+    assert coverage is not None
+    begin = datetime.fromtimestamp(coverage.begin_time_ms / 1000, UTC)
+    assert begin < limit
+    with pytest.raises(HistoryRangeError, match="the history begins with the state at"):
+        History.open(spark, f"file://{output}").in_force(at_time=begin - timedelta(milliseconds=1))
+    write_log(log, 2, 3, "c")
+    run(spark, tmp_path, [log])
+    (covered,) = rows_of(output, "acl_coverage")
+    assert (covered["begin_offset"], covered["begin_time"]) == (coverage.begin_offset, begin)
+    expected = NaiveTables(directory_states(log))
+    changes = Counter(row["offset"] for row in rows_of(output, "acl_changes"))
+    assert changes == Counter(offset for offset, *_ in expected.changes if offset >= coverage.begin_offset)
+    periods = Counter(
+        (row["valid_from_offset"], row["valid_to_offset"]) for row in rows_of(output, "acl_in_force")
+    )
+    assert periods == Counter(
+        (since, end) for since, end, _ in expected.periods if end is None or end >= coverage.begin_offset
+    )
+    shutil.rmtree(output / "tables")
+    # The log is of the future. Without tables it needs no Spark.
+    with patch("authorizer.cli.spark.maintain.require_spark", side_effect=AssertionError):
+        result = aclog("spark", "maintain", "--history", str(output), "--keep-rows", "1d")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("history of cluster c: 0 Parquet files removed, ")
+    result = aclog("spark", "maintain", "--history", str(tmp_path), "--keep-rows", "1d")
+    assert result.exit_code == 2
+    assert "holds no history" in result.stderr
 
 
 @pytest.mark.long

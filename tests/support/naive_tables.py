@@ -102,6 +102,12 @@ def assert_tables_are_of(output: Path, directory: Path, cluster_id: str | None =
 
 def assert_tables_have(output: Path, expected: NaiveTables, cluster_id: str | None = None) -> None:
     """The tables have exactly the expected rows, each once."""
+    assert all(
+        (row["begin_offset"], row["begin_time"]) == (0, None)
+        for row in rows_of(output, "acl_coverage", cluster_id)
+    )
+    covered = [row["cluster_id"] for row in rows_of(output, "acl_coverage", cluster_id)]
+    assert len(covered) == len(set(covered)) > 0
     changes: Rows = Counter()
     for row in rows_of(output, "acl_changes", cluster_id):
         previous = row["previous"]

@@ -9,7 +9,7 @@ import click
 
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.command import Command
-from authorizer.cli.rendering.output import JsonLines, answer, shown, utc
+from authorizer.cli.rendering.output import JsonLines, answer, note, shown, utc
 from authorizer.cli.rendering.table import UNKNOWN, Column, Row, table_lines
 from authorizer.cli.rendering.terminal import width
 from authorizer.cli.spark.history import row_json
@@ -22,6 +22,7 @@ from authorizer.cli.spark.requirements import require_spark
 @click.command("sql", cls=Command)
 @click.argument("statement")
 @history_option
+@click.option("--cluster-id", metavar="ID", help="Only rows of this cluster.  [default: all clusters]")
 @click.option(
     "--as",
     "release",
@@ -31,13 +32,22 @@ from authorizer.cli.spark.requirements import require_spark
     "that the log's brokers had registered; if there is none, what every release allows]",
 )
 @query_options
-def sql_command(*, statement: str, history: str, release: str | None, as_json: bool, **flags: Any) -> None:
+def sql_command(
+    *,
+    statement: str,
+    history: str,
+    cluster_id: str | None,
+    release: str | None,
+    as_json: bool,
+    **flags: Any,
+) -> None:
     """Query the tables of a history with SQL.
 
-    The tables are acl_changes, acl_in_force, acl_counts and access_changes of `aclog spark changes --format
-    delta`. The functions are acls_at(TIME), who_had_access(PRINCIPAL, 'TYPE:NAME', TIME), where a NULL
-    principal means any, and grants_of(PRINCIPAL, FROM, TO). They read ACLs, not super users. Their arguments
-    are constants.
+    The tables are acl_changes, acl_in_force, acl_counts, access_changes and acl_coverage of `aclog spark
+    changes --format delta`. The functions are acls_at(TIME), who_had_access(PRINCIPAL, 'TYPE:NAME', TIME),
+    where a NULL principal means any, and grants_of(PRINCIPAL, FROM, TO). They read ACLs, not super users.
+    Their arguments are constants. For a time before the tables of a cluster are complete (acl_coverage) they
+    fail: exit code 2. A note names such clusters, because other queries have the rows that there are.
 
     \b
     Examples:
@@ -52,12 +62,18 @@ def sql_command(*, statement: str, history: str, release: str | None, as_json: b
     require_history_directory(history)
     require_spark()
     from authorizer.cli.spark.host_rules import ReleaseHosts
-    from snapshot.jobs.changes.tables.sql import query, register
+    from snapshot.jobs.changes.tables.sql import begins_ms, query, register
     from snapshot.jobs.session.delta import SESSION_CONF
 
     note_start()
     with spark_session_of(SparkFlags(**flags), "sql", conf=SESSION_CONF, locations=[history]) as spark:
-        register(spark, located(history), ReleaseHosts(None if release is None else KafkaVersion(release)))
+        hosts = ReleaseHosts(None if release is None else KafkaVersion(release))
+        register(spark, located(history), hosts, cluster_id)
+        for name, begin_ms in begins_ms(spark).items():
+            note(
+                f"note: the tables of cluster {shown(name)} are complete from {utc(begin_ms)} on, and lack "
+                "earlier rows"
+            )
         names, rows = query(spark, statement)
         if as_json:
             with JsonLines() as lines:

@@ -46,6 +46,11 @@ class HistoryFile(NamedTuple):
     end: int
     size_bytes: int
 
+    @property
+    def date(self) -> str:
+        """The date of its changes in UTC: YYYY-MM-DD."""
+        return self.path.rsplit("/", 2)[1].removeprefix(_DATE)
+
 
 def state_url(output: str) -> str:
     """The store of a history's states."""
@@ -59,13 +64,18 @@ def cluster_path(table: str, cluster_id: str) -> str:
 
 def history_files(storage: Storage, cluster_id: str) -> Iterator[HistoryFile]:
     """All files of one cluster, committed or not. Lists the directory of every date."""
+    for directory in date_directories(storage, cluster_id):
+        for name, size_bytes in storage.files(directory).items():
+            if found := _FILE.fullmatch(name):
+                yield HistoryFile(f"{directory}/{name}", int(found[1]), int(found[2]), size_bytes)
+
+
+def date_directories(storage: Storage, cluster_id: str) -> Iterator[str]:
+    """The directories of all dates of one cluster's files, of both tables."""
     for table in TABLES:
         directory = cluster_path(table, cluster_id)
         for date in storage.directories(directory):
-            for name, size_bytes in storage.files(f"{directory}/{date}").items():
-                if found := _FILE.fullmatch(name):
-                    path = f"{directory}/{date}/{name}"
-                    yield HistoryFile(path, int(found[1]), int(found[2]), size_bytes)
+            yield f"{directory}/{date}"
 
 
 def write_changes(storage: Storage, cluster_id: str, start: int, end: int, changes: pa.Table) -> None:

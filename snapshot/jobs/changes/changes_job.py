@@ -6,9 +6,9 @@
     OUTPUT/state                       the job's snapshot store, in which ACLs have the offset at which they
                                        took effect. A batch counts once its state is stored
 
-Committed files are never deleted or rewritten. A repeated batch writes its files again, after removing those
-of the first attempt: with a new checkpoint the batch may have another end, and a topic may have compacted
-some of its records since.
+The job never deletes or rewrites committed files; retention removes old ones (file_retention.py). A repeated
+batch writes its files again, after removing those of the first attempt: with a new checkpoint the batch may
+have another end, and a topic may have compacted some of its records since.
 """
 
 from __future__ import annotations

@@ -152,15 +152,19 @@ class History:
 
     def changes(self) -> DataFrame:
         """All changes: rows of ``cluster_id`` and CHANGE."""
-        rows = self._read(CHANGES, _struct(CHANGE)).where(F.col("offset") < self.end)
+        rows = self._covered(self._read(CHANGES, _struct(CHANGE)), "offset")
         return rows.select(self._cluster(), *_struct(CHANGE).names)
 
     def intervals(self) -> DataFrame:
         """All intervals, including those without an end: rows of INTERVAL."""
         schema = schema_of(INTERVAL)
         ended = self._read(INTERVALS, StructType([field for field in schema if field.name != "cluster_id"]))
-        ended = ended.where(F.col("valid_to_offset") < self.end)
+        ended = self._covered(ended, "valid_to_offset")
         return ended.select(self._cluster(), *schema.names[1:]).unionByName(self._open())
+
+    def _covered(self, rows: DataFrame, offset: str) -> DataFrame:
+        """The rows of committed batches, without those that a killed retention has left."""
+        return rows.where((F.col(offset) >= self.coverage.begin_offset) & (F.col(offset) < self.end))
 
     def _open(self) -> DataFrame:
         """The intervals without an end: the ACLs of the newest state."""

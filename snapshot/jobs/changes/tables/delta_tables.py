@@ -1,6 +1,6 @@
 """Writes a history's tables as Delta Lake's, after the batches are committed.
 
-    OUTPUT/tables/acl_changes, acl_in_force, acl_counts, access_changes      schema.py
+    OUTPUT/tables/acl_changes, acl_in_force, acl_counts, access_changes, acl_coverage      schema.py
 
 The tables have what the committed files of the history have, so that they can be written again from those.
 A commit that conflicts with another one, such as Delta's maintenance, is tried again. On a local disk Delta
@@ -13,6 +13,7 @@ import fcntl
 import threading
 import time
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -38,10 +39,10 @@ from snapshot.jobs.changes.tables.schema import (
     ACCESS_CHANGES,
     ACL_CHANGES,
     ACL_COUNTS,
+    ACL_COVERAGE,
     ACL_IN_FORCE,
     ANALYSED,
     DEFERRED,
-    PARTITIONS,
     TABLES,
 )
 from snapshot.jobs.folding.schema import CHANGE
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from snapshot.jobs.changes.coverage import Coverage
     from snapshot.jobs.changes.tables.access_rows import AccessAnalysis
     from snapshot.jobs.changes.tables.schema import Table
     from snapshot.jobs.running.claim import CheckpointClaim
@@ -118,7 +120,8 @@ class DeltaHistory:
             advanced = {
                 cluster_id: end
                 for cluster_id, (begin, end) in publication.ranges.items()
-                if self._files(cluster_id, begin, end) or (begin is None and self._begin(cluster_id))
+                if self._files(cluster_id, begin, end)
+                or (begin is None and self._coverage(cluster_id).begin_offset)
             }
             if advanced:
                 self._begin_and_write(advanced)
@@ -157,6 +160,7 @@ class DeltaHistory:
         try:
             for key, value in settings.items():
                 self._spark.conf.set(key, value)
+            self._write_coverage([name for name, (begin, _) in publication.ranges.items() if begin is None])
             if publication.ranges:
                 self._write_changes(publication, changes)
             self._write_access(publication, change_rows(changes))
@@ -168,8 +172,19 @@ class DeltaHistory:
         self._last = end_publication(self._storage, publication)
         self._deferred = self._deferred_rows().count()
 
+    def _write_coverage(self, cluster_ids: Collection[str]) -> None:
+        """Add the begins of these clusters' histories to acl_coverage."""
+        rows = []
+        for cluster_id in cluster_ids:
+            coverage = self._coverage(cluster_id)
+            begin = coverage.begin_offset
+            time = datetime.fromtimestamp(coverage.begin_time_ms / 1000, UTC) if begin else None
+            rows.append((cluster_id, begin, time))
+        if rows:
+            self._append(ACL_COVERAGE, self._spark.createDataFrame(rows, ACL_COVERAGE.ddl))
+
     def _write_changes(self, publication: Publication, changes: DataFrame) -> None:
-        """Write all tables but access_changes."""
+        """Write the tables of changes, periods and counts."""
         ranges = publication.ranges
         first = self._first_intervals(ranges)
         self._append(ACL_CHANGES, change_rows(changes))
@@ -196,8 +211,7 @@ class DeltaHistory:
         for cluster_id in {*publication.ranges, *(row.cluster_id for row in deferred)}:
             end = publication.ends[cluster_id]
             begin, _ = publication.ranges.get(cluster_id, (end, end))
-            coverage = read_coverage(self._storage, cluster_id)
-            assert coverage is not None  # each published batch has put it
+            coverage = self._coverage(cluster_id)
             ranges[cluster_id] = ClusterRange(
                 coverage.begin_offset if begin is None else begin,
                 end,
@@ -247,7 +261,8 @@ class DeltaHistory:
     def _append(self, table: Table, rows: DataFrame) -> None:
         def write() -> None:
             self._claim.check()
-            rows.repartition(*PARTITIONS).write.format("delta").mode("append").save(self._path(table))
+            parted = rows.repartition(*table.partitions) if table.partitions else rows.coalesce(1)
+            parted.write.format("delta").mode("append").save(self._path(table))
 
         committed(self._storage, write)
 
@@ -285,22 +300,24 @@ class DeltaHistory:
         return rows.parquet(*paths).withColumn("cluster_id", name)
 
     def _files(self, cluster_id: str, begin: int | None, end: int) -> Sequence[str]:
+        if begin is None:
+            begin = self._coverage(cluster_id).begin_offset
         return [
             file.path
             for file in history_files(self._storage, cluster_id)
-            if file.path.startswith(f"{CHANGES}/") and (begin or 0) < file.end <= end
+            if file.path.startswith(f"{CHANGES}/") and begin < file.end <= end
         ]
 
-    def _begin(self, cluster_id: str) -> int:
-        """The first offset of a cluster's history."""
+    def _coverage(self, cluster_id: str) -> Coverage:
         coverage = read_coverage(self._storage, cluster_id)
-        return 0 if coverage is None else coverage.begin_offset
+        assert coverage is not None  # each published batch has put it
+        return coverage
 
     def _first_intervals(self, ranges: Mapping[str, tuple[int | None, int]]) -> DataFrame | None:
         """The intervals in force where histories begin, of clusters without rows; None if there are none."""
         found = []
         for cluster_id, (begin, _) in ranges.items():
-            if begin is not None or not self._begin(cluster_id):
+            if begin is not None or not self._coverage(cluster_id).begin_offset:
                 continue
             history = History.open(self._spark, self._output, cluster_id)
             coverage = history.coverage
@@ -331,7 +348,8 @@ def create_table(table: Table, path: str) -> str:
     )
     return (
         f"CREATE TABLE IF NOT EXISTS delta.`{path}` ({columns}) USING delta "
-        f"PARTITIONED BY ({', '.join(PARTITIONS)}) COMMENT {quoted(table.comment)}"
+        + (f"PARTITIONED BY ({', '.join(table.partitions)}) " if table.partitions else "")
+        + f"COMMENT {quoted(table.comment)}"
     )
 
 

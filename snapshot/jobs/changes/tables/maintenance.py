@@ -80,6 +80,8 @@ def maintain(
             claim.check()
         return committed(history, commit)
 
+    if retention is not None:
+        run(retention.put_begin)
     for table in TABLES:
         name = f"delta.`{table_path(output, table)}`"
         deleted = 0

@@ -112,6 +112,19 @@ def require_tables(storage: Storage) -> None:
         )
 
 
+def published_ends(storage: Storage) -> dict[str, int] | None:
+    """The ends of the clusters' rows that all tables have; None if there are no tables.
+
+    Raises:
+        SnapshotError: see last_publication.
+        SparkJobError: see last_publication.
+    """
+    last = last_publication(storage)
+    if last is None:
+        return None
+    return last.ends if last.is_complete else last.begins
+
+
 def begin_publication(storage: Storage, publication: Publication) -> bool:
     """Store a publication before the tables are written; False if another job has begun one of its number."""
     path = _path(publication.number)

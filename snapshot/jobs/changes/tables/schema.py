@@ -15,12 +15,16 @@ class Column(NamedTuple):
     comment: str
 
 
+PARTITIONS: Final = ("cluster_id", "month")
+
+
 class Table(NamedTuple):
     """One table."""
 
     name: str
     comment: str
     columns: tuple[Column, ...]
+    partitions: tuple[str, ...] = PARTITIONS
 
     @property
     def ddl(self) -> str:
@@ -34,7 +38,6 @@ class Table(NamedTuple):
 
 #: Month of a row whose time is unknown: of an ACL that the log's first state had.
 UNKNOWN_MONTH: Final = "unknown"
-PARTITIONS: Final = ("cluster_id", "month")
 
 _CLUSTER: Final = Column("cluster_id", "string", "Cluster of the log")
 _TOPIC: Final = Column("topic_id", "string", "Id of the log, as Kafka prints it")
@@ -169,6 +172,20 @@ ACCESS_CHANGES: Final = Table(
         Column("omitted_classes", "bigint", "Of an omitted row: number of classes without a row"),
     ),
 )
+ACL_COVERAGE: Final = Table(
+    "acl_coverage",
+    "From when on the other tables are complete: one row for each cluster",
+    (
+        _CLUSTER,
+        Column("begin_offset", "bigint", "The first offset from which on the tables have every change"),
+        Column(
+            "begin_time",
+            "timestamp",
+            "The first time whose state is in the tables; null: they have all states of the log",
+        ),
+    ),
+    (),
+)
 #: The kind by which ACLs are counted.
 KIND: Final = ("resource_type", "pattern_type", "operation", "permission_type")
-TABLES: Final = (ACL_CHANGES, ACL_IN_FORCE, ACL_COUNTS, ACCESS_CHANGES)
+TABLES: Final = (ACL_CHANGES, ACL_IN_FORCE, ACL_COUNTS, ACCESS_CHANGES, ACL_COVERAGE)

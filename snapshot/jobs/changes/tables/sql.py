@@ -6,16 +6,19 @@
 
 The state at a time is the one after the last change whose record is not later, as in history.py. Only ACLs
 count: the log has neither super users nor ``allow.everyone.if.no.acl.found``. Hosts are networks where the
-release at that time treats them so (KIP-1276).
+release at that time treats them so (KIP-1276). A function fails for a time before that from which on the
+tables are complete, of any cluster: without rows it would look like an answer.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from records.acl import (
     IMPLIES_DESCRIBE,
@@ -25,8 +28,9 @@ from records.acl import (
     PatternType,
 )
 from records.principal import WILDCARD_PRINCIPAL
-from snapshot.errors import HistoryQueryError
-from snapshot.jobs.changes.coverage import BrokerLevels, covered_clusters, read_coverage
+from snapshot.errors import HistoryQueryError, HistoryRangeError
+from snapshot.jobs.changes.coverage import BrokerLevels, covered_clusters, find_history, read_coverage
+from snapshot.jobs.changes.history import schema_of
 from snapshot.jobs.changes.tables.delta_tables import table_path
 from snapshot.jobs.changes.tables.publication import require_tables
 from snapshot.jobs.changes.tables.schema import ACL_IN_FORCE, TABLES
@@ -34,6 +38,14 @@ from snapshot.jobs.session.delta import require_delta
 from snapshot.store.storage import Storage
 
 _IN_FORCE: Final = ", ".join(f"acl.{name}" for name in ACL_IN_FORCE.names)
+_INCOMPLETE: Final = (
+    "concat('the tables of cluster ', cluster_id, ' are complete from ', "
+    "date_format(begin_time, \"yyyy-MM-dd'T'HH:mm:ss.SSSXXX\"), ' on, and the query is about ', "
+    "date_format({at}, \"yyyy-MM-dd'T'HH:mm:ss.SSSXXX\"))"
+)
+_INCOMPLETE_ERROR: Final = re.compile(
+    r"the tables of cluster .* are complete from \S+ on, and the query is about \S+"
+)
 _STATES_AT: Final = """
 CREATE OR REPLACE TEMPORARY FUNCTION states_at(at_time TIMESTAMP)
 RETURNS TABLE (cluster_id STRING, last BIGINT)
@@ -43,19 +55,28 @@ RETURN
     UNION ALL SELECT cluster_id, offset, time FROM acl_counts
   ) WHERE time <= states_at.at_time GROUP BY cluster_id
 """
-_ACLS_AT: Final = f"""
-CREATE OR REPLACE TEMPORARY FUNCTION acls_at(at_time TIMESTAMP)
+_KNOWN_ACLS_AT: Final = f"""
+CREATE OR REPLACE TEMPORARY FUNCTION known_acls_at(at_time TIMESTAMP)
 RETURNS TABLE ({ACL_IN_FORCE.ddl})
 RETURN
   SELECT {_IN_FORCE} FROM acl_in_force AS acl
-  JOIN states_at(acls_at.at_time) AS state ON acl.cluster_id = state.cluster_id
+  JOIN states_at(known_acls_at.at_time) AS state ON acl.cluster_id = state.cluster_id
   WHERE (acl.valid_from_offset IS NULL OR acl.valid_from_offset <= state.last)
     AND (acl.valid_to_offset IS NULL OR acl.valid_to_offset > state.last)
 """  # noqa: S608 - only names of columns
+_ACLS_AT: Final = """
+CREATE OR REPLACE TEMPORARY FUNCTION acls_at(at_time TIMESTAMP)
+RETURNS TABLE ({columns})
+RETURN
+  {incomplete} UNION ALL SELECT * FROM known_acls_at(acls_at.at_time)
+"""
+_ACCESS: Final = (
+    "cluster_id string, principal string, operation string, host string, excluded array<string>, "
+    "acl_ids array<string>"
+)
 _WHO_HAD_ACCESS: Final = """
 CREATE OR REPLACE TEMPORARY FUNCTION who_had_access(of_principal STRING, resource STRING, at_time TIMESTAMP)
-RETURNS TABLE (cluster_id STRING, principal STRING, operation STRING, host STRING, excluded ARRAY<STRING>,
-  acl_ids ARRAY<STRING>)
+RETURNS TABLE ({columns})
 RETURN
   WITH rules AS (
     SELECT rule.cluster_id, rule.allow, rule.deny
@@ -66,7 +87,7 @@ RETURN
     SELECT acl.*, acl_host_prefix(host) AS prefix,
       coalesce(who_had_access.of_principal, principal) AS requested,
       CASE WHEN permission_type = 'ALLOW' THEN rules.allow ELSE rules.deny END AS networks
-    FROM acls_at(who_had_access.at_time) AS acl JOIN rules ON rules.cluster_id = acl.cluster_id
+    FROM known_acls_at(who_had_access.at_time) AS acl JOIN rules ON rules.cluster_id = acl.cluster_id
     WHERE resource_type = split_part(who_had_access.resource, ':', 1)
       AND CASE WHEN pattern_type = '{prefixed}' THEN startswith({name}, resource_name)
           ELSE pattern_type = '{literal}' AND resource_name IN ({name}, '*') END
@@ -85,6 +106,7 @@ RETURN
     SELECT cluster_id, principal, checked AS operation, host, prefix FROM covered
     WHERE permission_type <> 'ALLOW' AND operation IN ('ALL', checked)
   )
+  {incomplete} UNION ALL
   SELECT allowed.cluster_id, allowed.principal, allowed.operation, allowed.host,
     collect_set(CASE WHEN denied.host IS NOT NULL THEN concat(denied.principal, ' from ', denied.host) END),
     allowed.acl_ids
@@ -101,16 +123,17 @@ _WITHIN: Final = (
     "({outer}.host IN ({inner}.host, '*') OR (contains({outer}.host, '/') OR startswith({outer}.prefix, '4'))"
     " AND coalesce(startswith({inner}.prefix, {outer}.prefix), false))"
 )
-_GRANTS_OF: Final = f"""
+_GRANTS_OF: Final = """
 CREATE OR REPLACE TEMPORARY FUNCTION grants_of(of_principal STRING, from_time TIMESTAMP, to_time TIMESTAMP)
-RETURNS TABLE ({ACL_IN_FORCE.ddl})
+RETURNS TABLE ({columns})
 RETURN
-  SELECT {_IN_FORCE} FROM acl_in_force AS acl
+  {incomplete} UNION ALL
+  SELECT {in_force} FROM acl_in_force AS acl
   WHERE acl.permission_type = 'ALLOW'
-    AND acl.principal IN (grants_of.of_principal, '{WILDCARD_PRINCIPAL}')
+    AND acl.principal IN (grants_of.of_principal, '{everyone}')
     AND (acl.valid_from_time IS NULL OR acl.valid_from_time < grants_of.to_time)
     AND (acl.valid_to_time IS NULL OR acl.valid_to_time > grants_of.from_time)
-"""  # noqa: S608 - only names of columns
+"""
 
 
 class HostRules(Protocol):
@@ -123,29 +146,34 @@ class HostRules(Protocol):
         """The common bits of a host's or network's addresses, after 4 or 6; None: no client has it."""
 
 
-def register(spark: SparkSession, output: str, hosts: HostRules) -> None:
+def register(spark: SparkSession, output: str, hosts: HostRules, cluster_id: str | None = None) -> None:
     """Add the views and functions of a history to a session.
 
     Args:
         spark: the session, with Delta.
         output: directory of the history.
         hosts: how hosts are compared.
+        cluster_id: the views have rows of this cluster only.
 
     Raises:
-        HistoryMissingError: the history has no tables.
+        HistoryMissingError: the history has no tables, or not this cluster.
         SparkJobError: there is no Delta, or the tables are incomplete.
         SnapshotError: the history cannot be read.
     """
     require_delta(spark)
     storage = Storage(output)
     require_tables(storage)
+    if cluster_id is not None:
+        find_history(output, cluster_id)
     for table in TABLES:
         rows = spark.read.format("delta").load(table_path(output, table))
+        if cluster_id is not None:
+            rows = rows.where(F.col("cluster_id") == cluster_id)
         rows.createOrReplaceTempView(table.name)
     brokers = {}
-    for cluster_id in covered_clusters(storage):
-        coverage = read_coverage(storage, cluster_id)
-        brokers[cluster_id] = () if coverage is None else coverage.brokers
+    for covered_id in covered_clusters(storage):
+        coverage = read_coverage(storage, covered_id)
+        brokers[covered_id] = () if coverage is None else coverage.brokers
     define_functions(spark, brokers, hosts)
 
 
@@ -159,8 +187,25 @@ def define_functions(
     schema = "cluster_id string, from_offset long, until_offset long, allow boolean, deny boolean"
     spark.createDataFrame(rules, schema).createOrReplaceTempView("acl_host_rules")
     spark.udf.register("acl_host_prefix", hosts.prefix, "string")
-    for statement in (_STATES_AT, _ACLS_AT, _who_had_access(), _GRANTS_OF):
+    grants_of = _GRANTS_OF.format(
+        columns=ACL_IN_FORCE.ddl,
+        incomplete=_incomplete(ACL_IN_FORCE.ddl, "grants_of.from_time"),
+        in_force=_IN_FORCE,
+        everyone=WILDCARD_PRINCIPAL,
+    )
+    acls_at = _ACLS_AT.format(
+        columns=ACL_IN_FORCE.ddl, incomplete=_incomplete(ACL_IN_FORCE.ddl, "acls_at.at_time")
+    )
+    for statement in (_STATES_AT, _KNOWN_ACLS_AT, acls_at, _who_had_access(), grants_of):
         spark.sql(statement)
+
+
+def begins_ms(spark: SparkSession) -> dict[str, int]:
+    """From when on the registered tables are complete, of each cluster whose earlier rows they lack."""
+    rows = spark.sql(
+        "SELECT cluster_id, unix_millis(begin_time) FROM acl_coverage WHERE begin_time IS NOT NULL ORDER BY 1"
+    )
+    return dict(map(tuple, rows.collect()))
 
 
 def query(spark: SparkSession, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -168,6 +213,7 @@ def query(spark: SparkSession, statement: str) -> tuple[list[str], list[tuple[An
 
     Raises:
         HistoryQueryError: Spark does not accept it; with Spark's reason.
+        HistoryRangeError: a function is called for a time before the tables are complete.
     """
     try:
         found = spark.sql(statement)
@@ -177,8 +223,29 @@ def query(spark: SparkSession, statement: str) -> tuple[list[str], list[tuple[An
         return names, [tuple(row.asDict(recursive=True).values()) for row in found.collect()]
     except (AnalysisException, ParseException) as error:
         # Without Spark's plan of the statement.
-        reason = str(error).partition("\n\nJVM")[0].partition(";\n'")[0].strip()
-        raise HistoryQueryError(f"Spark does not accept this query: {reason}") from error
+        text = str(error).partition("\n\nJVM")[0].partition(";\n'")[0].strip()
+        raise HistoryQueryError(f"Spark does not accept this query: {text}") from error
+    except PySparkException as error:
+        if (reason := _INCOMPLETE_ERROR.search(str(error))) is None:
+            raise
+        raise HistoryRangeError(
+            f"{reason[0]}: name a later time, or another cluster with --cluster-id"
+        ) from error
+
+
+def _incomplete(columns: str, at: str) -> str:
+    """A query that fails if a cluster's tables are complete only from after the time ``at`` on."""
+    # Each column fails, too: Spark may test a condition of the caller on them before this one.
+    is_earlier = f"begin_time > {at}"
+    reason = _INCOMPLETE.format(at=at)
+    failing = ", ".join(
+        f"CASE WHEN {is_earlier} THEN CAST(raise_error({reason}) AS {field.dataType.simpleString()}) END"
+        for field in schema_of(columns).fields[1:]
+    )
+    return (
+        f"SELECT cluster_id, {failing} FROM acl_coverage "  # noqa: S608 - only names of columns
+        f"WHERE {is_earlier} AND assert_true(NOT {is_earlier}, {reason}) IS NULL"
+    )
 
 
 def _who_had_access() -> str:
@@ -194,6 +261,8 @@ def _who_had_access() -> str:
         )
     )
     return _WHO_HAD_ACCESS.format(
+        columns=_ACCESS,
+        incomplete=_incomplete(_ACCESS, "who_had_access.at_time"),
         prefixed=PatternType.PREFIXED.name,
         literal=PatternType.LITERAL.name,
         name="substr(who_had_access.resource, locate(':', who_had_access.resource) + 1)",
