@@ -99,13 +99,15 @@ def _for_clusters(
 
 def _view(log: MetadataLog) -> LogView | LogError:
     try:
+        high_watermark, start_offset = log.high_watermark(), log.start_offset()
+        log_end_offset = log.log_end_offset()
+        # Last, so that the offsets are not those of another log in its place.
         topic_id = log.current_topic_id()
-        high_watermark = log.high_watermark()
         return LogView(
             identity=LogIdentity(log.identity.cluster_id, topic_id),
-            start_offset=log.start_offset(),
+            start_offset=start_offset,
             high_watermark=high_watermark,
-            log_end_offset=log.log_end_offset(),
+            log_end_offset=log_end_offset,
         )
     except LogError as error:
         return error
