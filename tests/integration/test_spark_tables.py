@@ -50,6 +50,7 @@ from snapshot.jobs.changes.tables.publication import last_publication
 from snapshot.jobs.changes.tables.retention import Retention
 from snapshot.jobs.changes.tables.schema import TABLES
 from snapshot.jobs.changes.tables.sql import query, register
+from snapshot.jobs.running.claim import CheckpointClaim
 from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.running.progress_metrics import JobMetrics
 from snapshot.jobs.running.query import RunControl
@@ -209,6 +210,35 @@ def test_deferred_changes_are_analysed_once_in_later_publications(
 
 def aclog(*arguments: str) -> Result:
     return CliRunner().invoke(cli, arguments)
+
+
+@pytest.mark.long
+@LONG_GROUP
+def test_maintenance_analyses_what_an_ended_job_has_deferred(spark: SparkSession, tmp_path: Path) -> None:
+    """Unless a job runs; its tables are as those of a job that deferred nothing."""
+    log, output = write_log(tmp_path / "log", 1, 8, "c"), tmp_path / "out"
+    few = SettingsAnalysis(AuthorizerSettings(), Bounds(work=300))
+
+    def dying(tables: DeltaHistory) -> None:
+        raise SnapshotError("the driver died")
+
+    with (
+        patch.object(DeltaHistory, "analyse_deferred", dying),
+        pytest.raises(SnapshotError, match="the driver died"),
+    ):
+        run(spark, tmp_path, [log], access_analysis=few)
+    deferred = sum(row["change"] == "deferred" for row in rows_of(output, "access_changes"))
+    assert deferred > 0
+    claim = CheckpointClaim(f"file://{output}", "output")
+    result = aclog("spark", "maintain", "--json", "--history", str(output))
+    assert result.exit_code == 0, result.stderr
+    assert "changes are deferred; the job that is running analyses them" in result.stderr
+    assert "analysed" not in result.stdout
+    claim.release()
+    result = aclog("spark", "maintain", "--json", "--history", str(output))
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout.splitlines()[0]) == {"analysed": deferred}
+    assert_tables_are_of(output, log)
 
 
 PRINCIPALS = ("User:a", "User:b", "User:*")

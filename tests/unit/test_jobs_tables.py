@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from authorizer.analysis.history.access_history import Bounds
+from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.spark.access_analysis import SettingsAnalysis
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.ids import Uuid
@@ -146,6 +147,20 @@ def analysed(
             rows, "c", cluster_range or ClusterRange(5, 9), analysis, ACCESS_SCHEMA
         ).to_pylist()
     )
+
+
+def test_the_analysis_can_be_made_again_of_its_configuration(tmp_path: Path) -> None:
+    """As a publication stores it."""
+    for settings in (
+        AuthorizerSettings(),
+        AuthorizerSettings(frozenset({"User:a", "User:CN=b,O=c"}), True, KafkaVersion.V4_3),
+    ):
+        publication = next_publication(None, {"a": 5}, SettingsAnalysis(settings).configs())
+        storage = Storage(str(tmp_path / str(settings.allow_everyone)))
+        assert begin_publication(storage, publication)
+        stored = last_publication(storage)
+        assert stored is not None
+        assert SettingsAnalysis.of_configs(stored.analysis).settings == settings
 
 
 def test_access_changes_of_periods() -> None:

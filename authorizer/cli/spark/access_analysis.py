@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from authorizer.analysis.history.access_history import AclPeriods, access_steps, needs_all_principals
-from authorizer.api.kafka_version import VersionInForce
+from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, VersionInForce
+from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import PatternType
 from records.entries import SupportedLevels
 from records.principal import WILDCARD_PRINCIPAL
@@ -15,12 +17,11 @@ from snapshot.jobs.changes.coverage import levels_at
 from snapshot.jobs.changes.tables.schema import ANALYSED, DEFERRED, OMITTED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from authorizer.analysis.history.access_history import AccessStep, Bounds
     from authorizer.analysis.permissions.request_class import NameSet, RequestClass
     from authorizer.analysis.request_space.name_space import Key
-    from authorizer.engine.decisions.state import AuthorizerSettings
     from snapshot.jobs.changes.coverage import BrokerLevels
     from snapshot.jobs.changes.tables.access_rows import Periods
 
@@ -40,6 +41,21 @@ class SettingsAnalysis:
 
     settings: AuthorizerSettings
     bounds: Bounds | None = None
+
+    @classmethod
+    def of_configs(cls, configs: Mapping[str, str]) -> Self:
+        """The analysis of ``configs``, with the default bounds."""
+        return cls(AuthorizerSettings.from_configs(configs))
+
+    def configs(self) -> dict[str, str]:
+        settings = self.settings
+        configs = {
+            SUPER_USERS_CONFIG: ";".join(sorted(settings.super_users)),
+            ALLOW_EVERYONE_CONFIG: str(settings.allow_everyone).lower(),
+        }
+        if settings.kafka_version is not None:
+            configs[KAFKA_VERSION_CONFIG] = settings.kafka_version.value
+        return configs
 
     def needs_all_principals(self, changed: Collection[str]) -> bool:
         return needs_all_principals(changed, self.settings)

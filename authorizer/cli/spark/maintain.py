@@ -10,7 +10,7 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.options import DURATION
-from authorizer.cli.rendering.output import answer, print_json, shown, utc
+from authorizer.cli.rendering.output import answer, note, print_json, shown, utc
 from authorizer.cli.spark.job import note_start, spark_session_of
 from authorizer.cli.spark.locations import located, require_history_directory
 from authorizer.cli.spark.options import SparkFlags, history_option, query_options
@@ -18,6 +18,7 @@ from authorizer.cli.spark.requirements import require_spark
 
 if TYPE_CHECKING:
     from snapshot.jobs.changes.file_retention import FileRetention
+    from snapshot.jobs.running.claim import CheckpointClaim
 
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
@@ -56,6 +57,9 @@ def maintain_command(
     The tables are those of `aclog spark changes --format delta`. It may run beside that job, but not on S3
     and not with --keep-rows: then it is refused while the job runs, and the job while it runs (exit code 3).
     Run it once a day or week: each batch of a job adds some files.
+
+    It also analyses the changes that are deferred in access_changes, with the configuration of the job that
+    wrote them; beside a job it leaves them to that one.
 
     Nothing of the history is deleted without --keep-rows. With it, queries of states and periods within that
     time have the same answers, of the tables and of `aclog spark history`; earlier times are refused. For
@@ -117,6 +121,7 @@ def maintain_command(
                 else:
                     answer(f"{table}: {deletable:,} of {rows:,} rows would be deleted")
             return
+        _analyse_deferred(spark, located(history), claim, as_json=as_json)
         hours = vacuum_after_ms // _HOUR_MS
         for done in maintain(
             spark, located(history), vacuum_after_hours=hours, keep_from=keep_from, claim=claim
@@ -127,6 +132,31 @@ def maintain_command(
                 deleted = f"{done.deleted:,} rows deleted; " if keep_ms is not None else ""
                 merged = f"{done.merged} small files merged into {done.written}"
                 answer(f"{done.table}: {deleted}{merged}; {done.files} files")
+
+
+def _analyse_deferred(spark: Any, history: str, claim: CheckpointClaim | None, *, as_json: bool) -> None:
+    """Analyse what publications have deferred, unless a job runs, which does so."""
+    from authorizer.cli.spark.access_analysis import SettingsAnalysis
+    from snapshot.errors import CheckpointClaimedError
+    from snapshot.jobs.changes.tables.maintenance import analyse_deferred, deferred_changes
+    from snapshot.jobs.running.claim import CheckpointClaim
+
+    with ExitStack() as on_exit:
+        if claim is None:
+            if not deferred_changes(spark, history):
+                return
+            try:
+                claim = CheckpointClaim(history, "output")
+            except CheckpointClaimedError:
+                note("note: changes are deferred; the job that is running analyses them")
+                return
+            on_exit.callback(claim.release)
+        if not (analysed := analyse_deferred(spark, history, SettingsAnalysis.of_configs, claim)):
+            return
+    if as_json:
+        print_json({"analysed": analysed})
+    else:
+        answer(f"access_changes: {analysed:,} deferred changes analysed")
 
 
 def _print_files(effect: FileRetention, *, as_json: bool, is_dry_run: bool) -> None:

@@ -61,6 +61,9 @@ class Periods(NamedTuple):
 class AccessAnalysis(Protocol):
     """Computes what changes of ACLs grant and revoke. Spark sends it to the executors."""
 
+    def configs(self) -> dict[str, str]:
+        """The configuration of which the same analysis can be made."""
+
     def needs_all_principals(self, changed: Collection[str]) -> bool:
         """Whether changed ACLs for these principals may change the answers to any principal."""
 

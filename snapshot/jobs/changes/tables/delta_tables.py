@@ -138,8 +138,22 @@ class DeltaHistory:
             finally:
                 self._lock.release()
 
+    def analyse_all_deferred(self) -> int:
+        """Complete an interrupted publication, and analyse all deferred changes; returns their number.
+
+        Raises:
+            CheckpointClaimedError: a job has taken over the history.
+        """
+        with self._lock:
+            if self._last is not None and not self._last.is_complete:
+                self._write(self._last)
+            deferred = self._deferred
+            while self._deferred:
+                self.analyse_deferred()
+            return deferred
+
     def _begin_and_write(self, ends: Mapping[str, int]) -> None:
-        publication = next_publication(self._last, ends)
+        publication = next_publication(self._last, ends, self._analysis.configs())
         if begin_publication(self._storage, publication):
             self._write(publication)
         else:

@@ -9,19 +9,23 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from snapshot.jobs.changes.tables.delta_tables import committed, table_path
-from snapshot.jobs.changes.tables.publication import require_tables
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from snapshot.errors import SparkJobError
+from snapshot.jobs.changes.tables.delta_tables import DeltaHistory, committed, table_path
+from snapshot.jobs.changes.tables.publication import last_publication, require_tables
 from snapshot.jobs.changes.tables.retention import Retention
-from snapshot.jobs.changes.tables.schema import TABLES
+from snapshot.jobs.changes.tables.schema import ACCESS_CHANGES, DEFERRED, TABLES
 from snapshot.jobs.session.delta import require_delta
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
     from pyspark.sql import Row, SparkSession
 
+    from snapshot.jobs.changes.tables.access_rows import AccessAnalysis
     from snapshot.jobs.running.claim import CheckpointClaim
 
 #: Delta's minimum: a reader or writer that began earlier may still need the files.
@@ -74,6 +78,8 @@ def maintain(
     # VACUUM starts so many tasks to list a table's files, however few they are: by default 10,000.
     spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LISTING_TASKS)
     retention = None if keep_from is None else Retention(spark, output, keep_from)
+    if retention is not None and (deferred := deferred_changes(spark, output)):
+        raise SparkJobError(f"{deferred} changes are deferred: their analysis needs the rows before them")
 
     def run(commit: Callable[[], _T]) -> _T:
         if claim is not None:
@@ -94,6 +100,41 @@ def maintain(
         yield TableMaintenance(
             table.name, deleted, metrics.numFilesRemoved, metrics.numFilesAdded, detail.numFiles
         )
+
+
+def deferred_changes(spark: SparkSession, output: str) -> int:
+    """The number of changes that access_changes has no analysis of yet.
+
+    Raises:
+        HistoryMissingError: the history has no tables.
+        SparkJobError: there is no Delta, or the tables are incomplete.
+    """
+    rows = _session(spark, output).read.format("delta").load(table_path(output, ACCESS_CHANGES))
+    return rows.where(F.col("change") == DEFERRED).count()
+
+
+def analyse_deferred(
+    spark: SparkSession,
+    output: str,
+    analysis_of: Callable[[Mapping[str, str]], AccessAnalysis],
+    claim: CheckpointClaim,
+) -> int:
+    """Analyse all deferred changes, after an interrupted publication is completed; returns their number.
+
+    Args:
+        spark: the session, with Delta.
+        output: directory of a history with tables.
+        analysis_of: makes the analysis of the configuration of the last publication.
+        claim: of the history, checked before each commit.
+
+    Raises:
+        CheckpointClaimedError: a job has taken over the history.
+        SparkJobError: there is no Delta, or the tables are incomplete.
+        SnapshotError: the history cannot be read or written.
+    """
+    last = last_publication(Storage(output))
+    analysis = analysis_of({} if last is None else last.analysis)
+    return DeltaHistory(spark, output, analysis, claim).analyse_all_deferred()
 
 
 def deletable_rows(

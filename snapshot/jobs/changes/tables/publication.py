@@ -38,6 +38,7 @@ class Publication(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fi
         number: their version, from 1 on.
         begins: the end of each cluster's rows before it; a cluster without one has no rows.
         ends: the end of each cluster's rows after it.
+        analysis: the configuration of the analysis that writes access_changes.
     """
 
     format_version: int = _FORMAT_VERSION
@@ -45,6 +46,7 @@ class Publication(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fi
     number: int
     begins: dict[str, int]
     ends: dict[str, int]
+    analysis: dict[str, str] = {}
     is_complete: bool = False
 
     @property
@@ -57,12 +59,19 @@ class Publication(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fi
         }
 
 
-def next_publication(last: Publication | None, ends: Mapping[str, int]) -> Publication:
+def next_publication(
+    last: Publication | None, ends: Mapping[str, int], analysis: Mapping[str, str] | None = None
+) -> Publication:
     """The publication that advances these clusters."""
+    configs = dict(analysis or {})
     if last is None:
-        return Publication(writer=f"aclog-{uuid4()}", number=1, begins={}, ends=dict(ends))
+        return Publication(writer=f"aclog-{uuid4()}", number=1, begins={}, ends=dict(ends), analysis=configs)
     return Publication(
-        writer=last.writer, number=last.number + 1, begins=last.ends, ends={**last.ends, **ends}
+        writer=last.writer,
+        number=last.number + 1,
+        begins=last.ends,
+        ends={**last.ends, **ends},
+        analysis=configs,
     )
 
 
