@@ -107,14 +107,12 @@ class LogView:
         start_offset: first offset of the log.
         high_watermark: one past the last committed offset.
         log_end_offset: one past the last offset, committed or not.
-        leader_epoch: of the leader that reported the high watermark; None: unknown.
     """
 
     identity: LogIdentity
     start_offset: int
     high_watermark: int
     log_end_offset: int
-    leader_epoch: int | None = None
 
 
 class StateEnd(Protocol):

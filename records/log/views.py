@@ -16,7 +16,7 @@ from records.log.open import TOPIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from records.log.base import MetadataLog, StateEnd
+    from records.log.base import MetadataLog
     from records.log.topic.log import TopicLog
 
 _AT_A_TIME: Final = 16
@@ -51,27 +51,6 @@ def view_logs(logs: Sequence[MetadataLog]) -> list[LogView | LogError]:
         return view_topics([cast("TopicLog", log) for log in group])
 
     return _for_clusters(logs, view)
-
-
-def confirmed_histories(checks: Sequence[tuple[MetadataLog, LogView, StateEnd]]) -> list[bool]:
-    """Whether each log has the history of a state, without a doubt; False: ask ``is_history`` of the log.
-
-    Topics of one cluster are asked by one consumer. Other logs answer ``is_history`` from memory or a disk.
-
-    Raises:
-        LogError: the client's settings are invalid.
-    """
-    by_log = {id(log): (log, view, state) for log, view, state in checks}
-    groups = [group for group in _by_cluster([log for log, _, _ in checks]) if _is_topic(group[0])]
-    confirmed: set[int] = set()
-    if groups:
-        from records.log.topic.views import confirmed_topics  # noqa: PLC0415 - loads the client library
-
-        for group in groups:
-            of_topics = [by_log[id(log)] for log in group]
-            found = confirmed_topics([(cast("TopicLog", log), view, state) for log, view, state in of_topics])
-            confirmed |= {id(log) for log in found}
-    return [id(log) in confirmed for log, _, _ in checks]
 
 
 def _by_cluster(logs: Sequence[MetadataLog]) -> list[list[MetadataLog]]:

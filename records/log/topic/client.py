@@ -114,12 +114,6 @@ class ClientSettings:
             settings["fetch.wait.max.ms"] = _WAKE_WAIT_MS
         return settings | {"max.partition.fetch.bytes": _WAKE_FETCH_BYTES}
 
-    def history_checker(self) -> dict[str, Any]:
-        """For the consumer that checks the histories of many topics, and needs one message of each."""
-        settings = self._consumer() | {"fetch.wait.max.ms": _DRAIN_WAIT_MS, "queued.min.messages": 1}
-        # Between two messages that were fetched, not read.
-        return settings | {"fetch.queue.backoff.ms": _DRAIN_WAIT_MS}
-
     def uncommitted_reader(self) -> dict[str, Any]:
         """For the consumer of uncommitted messages."""
         return self._consumer() | {"isolation.level": "read_uncommitted"}

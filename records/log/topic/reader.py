@@ -54,7 +54,7 @@ _BROKER_END: Final = re.compile(r"broker end offset is (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
+class _Anchor:
     """An offset, and the epoch of the last message below it, or an earlier one."""
 
     offset: int
@@ -62,22 +62,8 @@ class Anchor:
     #: Whether the broker can check this epoch.
     is_known: bool = True
 
-    def partition(self, topic: str) -> TopicPartition:
-        """To assign a consumer to this position."""
-        if self.is_known:
-            return TopicPartition(topic, 0, self.offset, leader_epoch=self.epoch)
-        return TopicPartition(topic, 0, self.offset)
 
-
-def history_anchor(end_offset: int, epoch: int, empty_tail: int, *, start: int) -> Anchor:
-    """Where a broker can check a history (MetadataLog.is_history) in a log that starts at ``start``."""
-    anchor = Anchor(end_offset - empty_tail, epoch)
-    if anchor.offset < start or (anchor.offset == start and empty_tail):
-        return Anchor(min(start, end_offset), epoch, is_known=False)  # that epoch was trimmed
-    return anchor
-
-
-_NOWHERE: Final = Anchor(0, 0, is_known=False)
+_NOWHERE: Final = _Anchor(0, 0, is_known=False)
 
 
 class TopicReader:
@@ -118,9 +104,9 @@ class TopicReader:
         # Next offset of the waker; None: it is not assigned.
         self._waker_at: int | None = None
         # Offset and anchor of the last check of the history.
-        self._verified: tuple[int, Anchor] | None = None
+        self._verified: tuple[int, _Anchor] | None = None
         # The same for the end of the last returned batch.
-        self._returned: tuple[int, Anchor] | None = None
+        self._returned: tuple[int, _Anchor] | None = None
         # Of the leader before the last burst.
         self._leader_epoch = -1
         self.compared_epoch: int | None = None
@@ -161,7 +147,7 @@ class TopicReader:
             self._next = batches[-1].end_offset
             for batch in reversed(batches):
                 if batch.record_offsets is not None:
-                    self._returned_anchor = Anchor(batch.record_offsets[1] + 1, batch.epoch)
+                    self._returned_anchor = _Anchor(batch.record_offsets[1] + 1, batch.epoch)
                     break
             self._returned = self._next, self._returned_anchor
         return batches
@@ -187,7 +173,7 @@ class TopicReader:
         self._next = None
         self._begin(_NOWHERE, 0)
 
-    def _begin(self, anchor: Anchor, offset: int) -> None:
+    def _begin(self, anchor: _Anchor, offset: int) -> None:
         self._assembler = TransactionAssembler(offset, anchor.epoch, self._uncommitted_end)
         # Start of the next burst; and the end of what was read.
         self._anchor = self._returned_anchor = anchor
@@ -202,7 +188,7 @@ class TopicReader:
         self._leader_epoch = log_end.leader_epoch
         if offset > log_end.offset:
             raise OffsetOutOfRangeError(offset, start=self._admin.start(), end=log_end.offset)
-        anchor = Anchor(offset, 0, is_known=False)
+        anchor = _Anchor(offset, 0, is_known=False)
         if self._returned is not None and self._returned[0] == offset:
             anchor = self._returned[1]
         elif self._verified is not None and self._verified[0] == offset:
@@ -266,7 +252,7 @@ class TopicReader:
             problem = tag_problem.located(offset=fetched.offsets[added])
         if added:
             self._read_to = fetched.offsets[added - 1] + 1
-            self._anchor = Anchor(self._read_to, fetched.epochs[added - 1])
+            self._anchor = _Anchor(self._read_to, fetched.epochs[added - 1])
         if problem is not None:
             self._problem = problem.located(source=self._where.text)
         return len(epochs) == len(messages) and problem is None
@@ -303,19 +289,22 @@ class TopicReader:
             return OffsetOutOfRangeError(offset, start=start, end=common_end)
         if self._anchor.offset < start <= offset:
             # Only markers between the two were trimmed; the history there cannot be checked any more.
-            self._returned = offset, Anchor(offset, self._anchor.epoch, is_known=False)
+            self._returned = offset, _Anchor(offset, self._anchor.epoch, is_known=False)
         return OffsetOutOfRangeError(offset, start=start, end=end)
 
     def _uncommitted_end(self) -> int:
         """The log's end, at least as new as every consumed message."""
         if self._drainer is None:
             raise LogError(f"{self._where.text}: nothing was read yet")
-        end = self._drainer.get_watermark_offsets(TopicPartition(self._where.topic, 0), cached=True)[1]
+        end = self._drainer.get_watermark_offsets(self._partition(), cached=True)[1]
         return int(end)
 
-    def _assign(self, consumer: Consumer, anchor: Anchor) -> None:
+    def _assign(self, consumer: Consumer, anchor: _Anchor) -> None:
+        partition = self._partition(anchor.offset)
+        if anchor.is_known:
+            partition = TopicPartition(self._where.topic, 0, anchor.offset, leader_epoch=anchor.epoch)
         with self._topic_errors.translated("reading"):
-            consumer.assign([anchor.partition(self._where.topic)])
+            consumer.assign([partition])
 
     def _start_draining(self) -> Consumer:
         self._end, self._has_more = None, False
@@ -346,6 +335,9 @@ class TopicReader:
             self._is_draining = False
             with self._topic_errors.translated("reading"):
                 self._drainer.unassign()
+
+    def _partition(self, offset: int = 0) -> TopicPartition:
+        return TopicPartition(self._where.topic, 0, offset)
 
     # --- waiting -----------------------------------------------------------------------------------------
 
@@ -387,7 +379,7 @@ class TopicReader:
         at = self._waker_at
         # A new assignment waits for the end of the long fetch, so rather drop some messages.
         if at is None or at > since or since - at > _WAKER_BEHIND_MAX:
-            self._assign(self._waker, Anchor(since, 0, is_known=False))
+            self._assign(self._waker, _Anchor(since, 0, is_known=False))
             self._waker_at = since
         return self._waker
 
@@ -401,8 +393,9 @@ class TopicReader:
         """
         self._forget()
         self._close_drainer()  # only a new one checks
-        start = self._admin.start()
-        anchor = history_anchor(end_offset, epoch, empty_tail, start=start)
+        anchor, start = _Anchor(end_offset - empty_tail, epoch), self._admin.start()
+        if anchor.offset < start or (anchor.offset == start and empty_tail):
+            anchor = _Anchor(min(start, end_offset), epoch, is_known=False)  # that epoch was trimmed
         if end_offset > start:
             try:
                 self._begin(anchor, anchor.offset)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from records.errors import AclogError, DecodeError, LogError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
-from records.log.views import confirmed_histories, view_logs
+from records.log.views import view_logs
 from snapshot.continuation import reason_diverged, reason_too_old
 from snapshot.errors import CheckpointForeignError, SnapshotError, SparkJobError
 from snapshot.files.kraft_checkpoint import checkpoint_of
@@ -80,8 +80,7 @@ class BaseSearch:
         view: what the log answered when the step began.
         end: of the state.
         queried_at_ms: a time before the view.
-        first: the newest stored state that is a candidate; None: there is none.
-        is_first_confirmed: whether the log is known to have the history of ``first``; False: ask the log.
+        candidates: stored states up to the end, newest first; read from the store as far as the caller goes.
     """
 
     def __init__(
@@ -90,15 +89,7 @@ class BaseSearch:
         self.view = view
         self.end = end
         self.queried_at_ms = queried_at_ms
-        self.first = next(candidates, None)
-        self.is_first_confirmed = False
-        self._later = candidates
-
-    def candidates(self) -> Iterator[SnapshotManifest]:
-        """All of them, newest first; read from the store only as far as the caller goes."""
-        if self.first is not None:
-            yield self.first
-            yield from self._later
+        self.candidates = candidates
 
 
 class LogStates:
@@ -313,8 +304,8 @@ class LogStates:
     def _base(self, search: BaseSearch) -> tuple[SnapshotManifest | None, SnapshotManifest | None]:
         """The newest usable stored state up to the end, and, if there is none, the newest outdated one."""
         before: SnapshotManifest | None = None
-        for manifest in search.candidates():
-            if not self._is_history(search, manifest) or not self._is_intact(manifest):
+        for manifest in search.candidates:
+            if not self._is_history(manifest) or not self._is_intact(manifest):
                 continue
             if reason_too_old(
                 manifest.log_end_time_ms,
@@ -326,9 +317,7 @@ class LogStates:
             return manifest, None
         return None, before
 
-    def _is_history(self, search: BaseSearch, manifest: SnapshotManifest) -> bool:
-        if search.is_first_confirmed and manifest is search.first:
-            return True
+    def _is_history(self, manifest: SnapshotManifest) -> bool:
         is_history = reason_diverged(self.log, manifest.provenance) is None
         # As of this answer.
         self._check_identity(self.log.identity)
@@ -364,9 +353,6 @@ def search_bases(ends: Mapping[LogStates, int | None]) -> dict[LogStates, BaseSe
     """Begin a step for these logs: the search for each one's base, or its error.
 
     ``ends``: of the states; None: the log's end. Another step begins another search.
-
-    Raises:
-        LogError: invalid settings of a client.
     """
     queried_at_ms = {states: states.now_ms() for states in ends}
     views = dict(zip(ends, view_states(list(ends)), strict=True))
@@ -374,16 +360,7 @@ def search_bases(ends: Mapping[LogStates, int | None]) -> dict[LogStates, BaseSe
     def search(states: LogStates) -> BaseSearch:
         return states.search(answered(views[states]), ends[states], queried_at_ms[states])
 
-    found = dict(zip(ends, for_logs(caught(search), ends), strict=True))
-    checked = [
-        (of_log, (states.log, of_log.view, of_log.first.provenance))
-        for states, of_log in found.items()
-        if isinstance(of_log, BaseSearch) and of_log.first is not None
-    ]
-    confirmed = confirmed_histories([check for _, check in checked])
-    for (of_log, _), is_confirmed in zip(checked, confirmed, strict=True):
-        of_log.is_first_confirmed = is_confirmed
-    return found
+    return dict(zip(ends, for_logs(caught(search), ends), strict=True))
 
 
 def choose_starts(all_states: Mapping[str, LogStates], failures: LogFailures, *, keep: int) -> dict[str, int]:
