@@ -6,6 +6,7 @@ import ast
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -52,7 +53,8 @@ def test_the_queries_fit_the_tables(spark: SparkSession) -> None:
                     statements.append(statement)
     assert len(statements) == QUESTIONS
     for statement in statements:
-        assert session.sql(statement.format(**parameters)).columns
+        quoted: dict[str, Any] = {name: f"{value}'" for name, value in parameters.items()}
+        assert session.sql(statement, **quoted).columns
 
 
 @pytest.mark.long
