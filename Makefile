@@ -141,23 +141,23 @@ $(GO_PROGRAMS_STAMP): $(STAMP) tests/support/go_programs.py $(wildcard tests/sup
 	@touch $@
 
 .PHONY: test
-test: setup $(GO_PROGRAMS_STAMP) check ## What CI gates: check, then all tests but the long and the quarantined ones
+test: setup $(GO_PROGRAMS_STAMP) check ## What CI gates: check, then all tests but the long, soak and quarantined ones
 	@$(SAY) 'tests of the gate'
-	@$(BIN)/python -m pytest -n $(TEST_WORKERS) -m 'not long and not quarantine' $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(TEST_WORKERS) -m 'not long and not soak and not quarantine' $(PYTEST_ARGS)
 
 .PHONY: test-all
-test-all: setup $(GO_PROGRAMS_STAMP) check ## Before a release: check, then every test, with more random examples
+test-all: setup $(GO_PROGRAMS_STAMP) check ## Before a release: check, then every test but the soak ones, with more random examples
 	@$(SAY) 'all tests'
-	@ACLOG_HYPOTHESIS_PROFILE=$${ACLOG_HYPOTHESIS_PROFILE:-deep} $(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
+	@ACLOG_HYPOTHESIS_PROFILE=$${ACLOG_HYPOTHESIS_PROFILE:-deep} $(BIN)/python -m pytest -n $(TEST_WORKERS) -m 'not soak' $(PYTEST_ARGS)
 
 # The seed of the first round differs in every run, and is the same in all workers of pytest.
 SOAK_ROUNDS ?= 10
 SOAK_SEED ?= $(shell date +%s)
 
 .PHONY: test-soak
-test-soak: setup $(GO_PROGRAMS_STAMP) ## Tests that kill real processes at random points, SOAK_ROUNDS times (10: some hours), from SOAK_SEED on
+test-soak: setup $(GO_PROGRAMS_STAMP) ## The longest tests, and those that kill processes at random points with SOAK_ROUNDS seeds (10: some hours) from SOAK_SEED on
 	@$(SAY) 'random kills: $(SOAK_ROUNDS) rounds from seed $(SOAK_SEED) on'
-	@ACLOG_SOAK_ROUNDS=$(SOAK_ROUNDS) ACLOG_SOAK_SEED=$(SOAK_SEED) $(BIN)/python -m pytest -n $(TEST_WORKERS) -m soak $(PYTEST_ARGS)
+	@ACLOG_SOAK_ROUNDS=$(SOAK_ROUNDS) ACLOG_SOAK_SEED=$(SOAK_SEED) $(BIN)/python -m pytest -n $(TEST_WORKERS) -m 'seeded or soak' $(PYTEST_ARGS)
 
 .PHONY: test-containers
 test-containers: setup ## The tests that need a Docker engine: our image, and Kafka in a container

@@ -43,7 +43,7 @@ from records.log.directory import DirectoryLog
 from support import naive
 from support.kafka_broker import HOST, free_ports
 from support.nodes import SOON_S
-from support.soak import soak
+from support.seeds import seeded
 from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -302,7 +302,7 @@ def checked(answers: list[Answered], writer: Writer) -> None:
 
 
 @pytest.mark.slow
-@soak(20261123)
+@seeded(20261123)
 def test_no_decision_is_wrong_under_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Sync and async clients, with a cache and without; every call is answered in the end."""
     served: list[Decision] = []

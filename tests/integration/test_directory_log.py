@@ -42,7 +42,7 @@ from support.directory_logs import (
 )
 from support.kafka_broker import jar_broker
 from support.kafka_tools import dump_batches, dump_log
-from support.soak import soak
+from support.seeds import seeded
 
 TESTS = Path(__file__).resolve().parents[1]
 KILLS = 24
@@ -67,7 +67,7 @@ def segments(directory: Path) -> list[Path]:
 
 @pytest.mark.slow
 @pytest.mark.integration
-@soak(20)
+@seeded(20)
 def test_a_killed_writer_loses_no_acknowledged_record(tmp_path: Path, seed: int) -> None:
     """kill -9 at random times: all acknowledged records are there, in complete batches.
 

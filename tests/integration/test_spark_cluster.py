@@ -43,8 +43,8 @@ from support.naive_changes import naive_changes
 from support.naive_counts import NaiveCounts
 from support.naive_tables import NaiveTables, assert_tables_have, record_states
 from support.s3_server import BUCKET, S3Server, s3_server
+from support.seeds import seeded
 from support.snapshots import acl, acl_id
-from support.soak import soak
 from support.spark_cluster import SparkCluster, spark_cluster
 from support.topic_nodes import raw_topic, unique_topic
 from support.topic_records import topic_records
@@ -398,7 +398,7 @@ def run_command(*arguments: object, environment: Mapping[str, str] = MappingProx
 
 
 @pytest.mark.long
-@soak(29)
+@seeded(29)
 def test_all_jobs_on_topics_survive_random_kills(
     cluster: SparkCluster, kafka: KafkaCluster, tmp_path: Path, seed: int
 ) -> None:
@@ -487,7 +487,7 @@ def test_a_review_survives_a_killed_executor(
 
 
 @pytest.mark.long
-@soak(30)
+@seeded(30)
 def test_everything_on_s3_survives_random_kills(
     cluster: SparkCluster, kafka: KafkaCluster, s3: S3Server | None, tmp_path: Path, seed: int
 ) -> None:

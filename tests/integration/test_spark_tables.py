@@ -58,8 +58,8 @@ from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.storage import Storage
 from support.changing_log import BEGIN_MS, write_log
 from support.naive_tables import NaiveTables, assert_tables_are_of, directory_states, rows_of
+from support.seeds import seeded
 from support.snapshots import acl, acl_id
-from support.soak import soak
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
@@ -658,9 +658,9 @@ def test_retention_of_a_historys_files_changes_no_answer_about_later_times(
     assert "holds no history" in result.stderr
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @LONG_GROUP
-@soak(1)
+@seeded(1)
 def test_a_driver_killed_at_random_points_loses_and_repeats_nothing(tmp_path: Path, seed: int) -> None:
     """SIGKILL of `aclog spark changes`, again and again, while the log grows."""
     log, output, draw = tmp_path / "log", tmp_path / "out", random.Random(seed)

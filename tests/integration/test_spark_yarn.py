@@ -157,6 +157,7 @@ def test_master_killed_in_cluster_mode(gateway: Gateway, tmp_path: Path) -> None
     assert_history_equals_fold(history, gateway.log())
 
 
+@pytest.mark.soak
 def test_failed_job_in_cluster_mode(gateway: Gateway, tmp_path: Path) -> None:
     """YARN repeats a job whatever its exit code; the code is in YARN's diagnostics, spark-submit's is 1."""
     log, history = f"file:{tmp_path}/none", str(tmp_path / "history")
@@ -170,6 +171,7 @@ def test_failed_job_in_cluster_mode(gateway: Gateway, tmp_path: Path) -> None:
     assert f"{tmp_path}/none" in gateway.cluster.output(application)
 
 
+@pytest.mark.soak
 def test_client_mode(gateway: Gateway, tmp_path: Path) -> None:
     """Without spark-submit: the driver is the command, and executors have the archive only."""
     history = tmp_path / "history"

@@ -37,7 +37,7 @@ from support.kafka_broker import Broker
 from support.kafka_cluster import KafkaCluster
 from support.node_acls import ANY_ACL, CONTEXT, may, names, topic_acl
 from support.nodes import SOON_S, create, running_node
-from support.soak import soak
+from support.seeds import seeded
 from support.topic_checker import TopicChecker, TopicHistory, final_acls, folds
 from support.topic_nodes import WriteOutcomes, produce_raw, raw_topic, record_of, unique_topic, writing
 from support.waiting import wait_until
@@ -94,7 +94,7 @@ def caught_up(nodes: list[Node]) -> int:
 
 
 @pytest.mark.long
-@soak(97)
+@seeded(97)
 def test_no_write_is_lost_when_leaders_are_killed(cluster: KafkaCluster, seed: int) -> None:
     """Two leaders in a row are killed while both nodes write with acks=all, and come back as followers."""
     servers, topic = cluster.bootstrap_servers, unique_topic("leaders")
@@ -362,7 +362,7 @@ def killed_writer(url: str, seed: int, acknowledged: int) -> list[str]:
     return [line for line in lines if line.endswith("\n")]
 
 
-@soak(1)
+@seeded(1)
 def test_a_killed_writing_node_loses_no_acknowledged_write(broker: Broker, seed: int) -> None:
     """kill -9 in the middle of transactions, twice: acknowledged is there, half a write is not.
 
