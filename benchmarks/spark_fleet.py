@@ -14,7 +14,6 @@ from collections.abc import Callable
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from benchmarks.anchor import ROOT
 from benchmarks.process_tree import cpu_by_role, running
 from benchmarks.topic import broker, new_topic, until_visible
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
@@ -24,7 +23,6 @@ from records.log.topic import TopicLog
 from snapshot.jobs.running.fleet import Fleet
 from snapshot.jobs.running.job import JobSettings
 from snapshot.jobs.running.query import RunControl
-from snapshot.jobs.session import jars
 from snapshot.jobs.session.spark_session import spark_session
 from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import TopicsPattern
@@ -57,14 +55,13 @@ def measured(what: str, run: Callable[[], None]) -> None:
 
 
 def main(logs: int = 200, records: int = 100_000) -> None:
-    os.environ.setdefault(jars.DIRECTORY_VARIABLE, str(ROOT / ".cache" / "spark-jars" / jars.SPARK_VERSION))
     with broker() as servers, TemporaryDirectory() as home:
         write(new_topic(servers, "warm"), 1000)
         write(new_topic(servers, "one"), records)
         urls = [new_topic(servers, f"many-{number:03}") for number in range(logs)]
         for url in urls:
             write(url, records // logs)
-        spark = spark_session("aclog fleet", needs_kafka=True)
+        spark = spark_session("aclog fleet")
 
         def run(name: str) -> None:
             settings = JobSettings(logs=(), checkpoint=f"file://{home}/cp-{name}", store=f"{home}/{name}")

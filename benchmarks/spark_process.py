@@ -6,12 +6,10 @@ first one, as `aclog spark` starts it.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -23,15 +21,12 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from benchmarks.anchor import ROOT
-from benchmarks.directory_rows import read_rows_stream
+from benchmarks.log_rows import read_rows_stream
 from benchmarks.spark_tasks import Batch, Done, Task, answer_tasks, done_of
 from snapshot.jobs.running.job import BatchReport, JobSettings
-from snapshot.jobs.session import jars
 from snapshot.jobs.session.spark_session import spark_session
 from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import FollowedLog, resolve_logs
-from snapshot.jobs.sources.topic_source import read_topics_stream
 from snapshot.store.snapshot_store import SnapshotStore
 
 #: Spark's listeners hear of things some time after they happened.
@@ -40,7 +35,7 @@ _LISTENER_TIMEOUT_S = 60.0
 
 def query(task: Task) -> Done:
     log = resolve_logs([task.log])[0]
-    spark = _spark(needs_kafka=log.topic is not None)
+    spark = spark_session("aclog benchmarks")
     checkpoint = f"file://{task.scratch}/checkpoint-of-{task.what}"
     if task.what == "nothing":
         with _listening(spark) as batches:
@@ -59,27 +54,16 @@ def query(task: Task) -> Done:
         began = time.perf_counter()
         run_snapshots(spark, settings, note)
         took = time.perf_counter() - began
-    # Spark counts the ranges of a directory as rows.
+    # The job reads the records itself, not by rows of Spark's source.
     batches = [msgspec.structs.replace(batch, records=records[batch.id]) for batch in batches]
     return done_of(store, log.identity, took_s=took, batches=batches)
 
 
 def _read_only(spark: SparkSession, log: FollowedLog, checkpoint: str, max_offsets: int) -> None:
     """The source of a job, and Spark's own sink that does nothing."""
-    if log.topic is None:
-        rows = read_rows_stream(spark, log, max_offsets=max_offsets)
-    else:
-        rows = read_topics_stream(
-            spark, [log], max_offsets=max_offsets, starting_offsets={log.topic: 0}, kafka_options={}
-        )
+    rows = read_rows_stream(spark, log, max_offsets=max_offsets)
     writer = rows.writeStream.format("noop").option("checkpointLocation", checkpoint)
     writer.trigger(availableNow=True).start().awaitTermination()
-
-
-@cache
-def _spark(*, needs_kafka: bool) -> SparkSession:
-    os.environ.setdefault(jars.DIRECTORY_VARIABLE, str(ROOT / ".cache" / "spark-jars" / jars.SPARK_VERSION))
-    return spark_session("aclog benchmarks", needs_kafka=needs_kafka)
 
 
 @contextmanager
@@ -105,7 +89,7 @@ class _Listener(StreamingQueryListener):
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         progress = event.progress
-        if progress.numInputRows:
+        if "addBatch" in progress.durationMs:
             steps = dict(progress.durationMs)
             took = steps.pop("triggerExecution")
             self.batches.append(

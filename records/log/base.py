@@ -277,6 +277,15 @@ class MetadataLog(Protocol):
             LogError: the log cannot be read.
         """
 
+    def position_hint(self, offset: int) -> BatchPosition | None:
+        """Position of a batch at or below ``offset``, for another reader's ``use_position_hint`` (BatchLog).
+
+        None: no reader needs it.
+
+        Raises:
+            LogError: the log cannot be read.
+        """
+
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Block until the high watermark is beyond ``offset``; False on timeout or close."""
 
@@ -303,12 +312,6 @@ class BatchLog(MetadataLog, Protocol):
 
     def read_raw(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> Sequence[RecordBatch]:
         """As ``read``, but the records of each batch are still encoded, and not checked."""
-
-    def position_hint(self, offset: int) -> BatchPosition | None:
-        """Position of a batch at or below ``offset``, for ``use_position_hint`` of another reader.
-
-        None: no reader needs it.
-        """
 
     def use_position_hint(self, position: BatchPosition) -> None:
         """Search for offsets from this position on, which another reader of the same log found."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from records.ids import Uuid
-    from records.log.base import CheckpointId, Freshness, TrailingBytes
+    from records.log.base import BatchPosition, CheckpointId, Freshness, TrailingBytes
     from records.log.cluster_writer import ClusterWriter
 
 
@@ -30,6 +30,9 @@ class LogDefaults(MetadataLog):
             self.close()
             raise
         return self
+
+    def position_hint(self, offset: int) -> BatchPosition | None:
+        return None
 
     @property
     def directory(self) -> Path | None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,8 @@ from pyspark.sql.types import StructType
 from records.entries import BeginTransactionRecord, ControlRecord, EndTransactionRecord
 from records.log.directory import DirectoryLog
 from snapshot.jobs.folding.schema import CHANGE, CHANGES_ARROW
-from snapshot.jobs.sources.log_range import read_ranges
 from snapshot.jobs.sources.logs import FollowedLog
 from snapshot.jobs.sources.range_source import read_ranges_stream
-from snapshot.jobs.sources.schema import SOURCE, SOURCE_ARROW
 from support.data import real_log
 from support.directory_logs import (
     acl,
@@ -68,12 +69,11 @@ class Query:
 
     def _run(self, after: Callable[[int], None]) -> None:
         def on_batch(rows: DataFrame, batch_id: int) -> None:
-            self.batches.append((batch_id, offsets(rows)))
+            self.batches.append((batch_id, offsets(self._log, rows)))
             after(batch_id)
 
-        stream = read_ranges_stream(
-            self._spark, self._log, max_offsets=self._max_offsets, starting_offset=self._start
-        )
+        starts = {self._log.identity.cluster_id: self._start}
+        stream = read_ranges_stream(self._spark, [self._log], starts, max_offsets=self._max_offsets)
         writer = stream.writeStream.foreachBatch(on_batch).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(self.checkpoint)).start()
         try:
@@ -88,26 +88,28 @@ class Query:
         return str(caught.value)
 
     def planned(self) -> list[dict[str, Any]]:
-        """What Spark keeps of each batch: where it ends."""
+        """What Spark keeps of each batch: where it ends in each log."""
         offsets = self.checkpoint / "offsets"
         return [json.loads((offsets / str(batch)).read_text().splitlines()[2]) for batch, _ in self.batches]
 
 
-def offsets(rows: DataFrame) -> list[int]:
-    """Of the records in the ranges that are the rows."""
-    found: list[int] = []
-    for batch in rows.toArrow().to_batches():
-        start = min(batch.column("offset").to_pylist(), default=0)
-        found += [logged.offset for read in read_ranges(batch, start, {}) for logged in read.records]
-    return found
+def offsets(log: FollowedLog, rows: DataFrame) -> list[int]:
+    """Of the records in the log's range, if the rows have one."""
+    ranges = {row.cluster_id: (row.start_offset, row.end_offset) for row in rows.collect()}
+    start, end = ranges.get(log.identity.cluster_id, (0, 0))
+    with closing(log.open()) as opened:
+        return [
+            logged.offset
+            for logged in records_of(read_batches(opened))
+            if start <= logged.offset < end and not isinstance(logged.record, ControlRecord)
+        ]
 
 
-@pytest.mark.parametrize(("ddl", "arrow"), [(SOURCE, SOURCE_ARROW), (CHANGE.replace(":", ""), CHANGES_ARROW)])
-def test_arrow_schemas_equal_sparks(spark: SparkSession, ddl: str, arrow: object) -> None:
+def test_arrow_schema_equals_sparks(spark: SparkSession) -> None:
     """Spark takes Arrow batches only if their types are those that it makes of its own schema."""
-    schema = StructType.fromDDL(ddl)
+    schema = StructType.fromDDL(CHANGE.replace(":", ""))
     assert isinstance(schema, StructType)
-    assert to_arrow_schema(schema, timezone="UTC") == arrow
+    assert to_arrow_schema(schema, timezone="UTC") == CHANGES_ARROW
 
 
 @pytest.mark.parametrize("name", ["kraft-small", pytest.param("kraft-trimmed", marks=pytest.mark.long)])
@@ -137,8 +139,8 @@ def test_a_stream_continues_where_it_ended(spark: SparkSession, tmp_path: Path) 
     query = Query(spark, whose, tmp_path / "checkpoint", 6)
     query.run()
     assert query.batches == [(0, [*range(6)]), (1, [6, 7, 8]), (2, [*range(9, 18)])]
-    assert [(end["offset"], end["epoch"]) for end in query.planned()] == [(6, 1), (9, 1), (18, 1)]
-    assert {end["clusterId"] for end in query.planned()} == {whose.identity.cluster_id}
+    ends = [planned[whose.identity.cluster_id] for planned in query.planned()]
+    assert [(end["offset"], end["epoch"]) for end in ends] == [(6, 1), (9, 1), (18, 1)]
     query.run()
     assert len(query.batches) == 3
     with DirectoryLog.open(path, mode="write") as log:
@@ -154,10 +156,11 @@ def test_a_stream_follows_a_log(spark: SparkSession, tmp_path: Path) -> None:
     found: list[int] = []
 
     def on_batch(rows: DataFrame, _batch_id: int) -> None:
-        found.extend(offsets(rows))
+        found.extend(offsets(whose, rows))
 
     with DirectoryLog.open(path, mode="create") as log:
-        stream = read_ranges_stream(spark, followed(path), max_offsets=None, starting_offset=0)
+        whose = followed(path)
+        stream = read_ranges_stream(spark, [whose], {whose.identity.cluster_id: 0}, max_offsets=None)
         query = stream.writeStream.foreachBatch(on_batch).trigger(processingTime="0 seconds")
         running = query.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         try:
@@ -268,10 +271,47 @@ def test_a_log_that_changed_fails_the_query(
 
 def test_a_checkpoint_of_another_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     """Spark itself would go on with the other log, from the same offset."""
-    for name in ("a", "b"):
-        with DirectoryLog.open(tmp_path / name, mode="create", cluster_id=name) as log:
+    path = tmp_path / "a"
+    for checkpoint in (tmp_path / "checkpoint", tmp_path / "other"):
+        with DirectoryLog.open(path, mode="create", cluster_id="c") as log:
             log.append_batches((acls(at, at + 2), None) for at in (0, 2))
-    Query(spark, followed(tmp_path / "a"), tmp_path / "checkpoint", 4).run()
-    message = Query(spark, followed(tmp_path / "b"), tmp_path / "checkpoint", 4).failure()
-    assert f"{tmp_path / 'b'}: the checkpoint belongs to the log of cluster a with topic id" in message
-    assert "but this is the log of cluster b" in message
+        Query(spark, followed(path), checkpoint, 4).run()
+        shutil.rmtree(path)
+    with DirectoryLog.open(path, mode="create", cluster_id="c") as log:
+        log.append_batches((acls(at, at + 2), None) for at in (0, 2))
+    message = Query(spark, followed(path), tmp_path / "checkpoint", 4).failure()
+    assert f"{path}: the checkpoint belongs to the log of cluster c with topic id" in message
+    assert "but this is the log of cluster c" in message
+
+
+def python_processes(parent: int) -> list[str]:
+    """Commands of the processes below one, that plan for a Python data source."""
+    done = subprocess.run(["ps", "-eo", "ppid=,pid=,args="], capture_output=True, text=True, check=True)
+    rows = [line.split(None, 2) for line in done.stdout.splitlines()]
+    found, below = list[str](), {str(parent)}
+    for ppid, pid, args in sorted(rows, key=lambda row: int(row[1])):
+        if ppid in below:
+            below.add(pid)
+            found.append(args)
+    return [args for args in found if "python_streaming_source_runner" in args]
+
+
+def test_one_process_plans_several_directories(spark: SparkSession, tmp_path: Path) -> None:
+    """And one batch has them all."""
+    logs = []
+    for name in ("a", "b", "c"):
+        with DirectoryLog.open(tmp_path / name, mode="create", cluster_id=name) as log:
+            log.append(acls(0, 2))
+        logs.append(followed(tmp_path / name))
+    found: list[dict[str, int]] = []
+    counts: list[int] = []
+
+    def on_batch(rows: DataFrame, _batch_id: int) -> None:
+        found.append({row.cluster_id: row.end_offset for row in rows.collect()})
+        counts.append(len(python_processes(os.getpid())))
+
+    stream = read_ranges_stream(spark, logs, dict.fromkeys("abc", 0), max_offsets=None)
+    writer = stream.writeStream.foreachBatch(on_batch).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    assert found == [{"a": 2, "b": 2, "c": 2}]
+    assert counts == [1]

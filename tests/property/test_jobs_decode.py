@@ -1,10 +1,11 @@
-"""Decoding by column in the Spark jobs, compared with decoding one record after another."""
+"""Decoding of messages by column, compared with decoding one record after another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,13 +13,20 @@ from records.codecs.avro import encode
 from records.entries import AccessControlEntryRecord, MetadataRecord, RemoveAccessControlEntryRecord
 from records.errors import DecodeError
 from records.ids import uuid_to_string
-from records.log.topic.codec import decode_message
-from snapshot.jobs.folding.decode import decode_rows, rows_by_log
+from records.log.topic.codec import decode_message, decode_messages
 from support.column_logs import frame_of
-from support.source_rows import Row, split_batches
 from support.strategies import acl_records, plain_records, strange_acl_records, transactions
 
 Message = tuple[bytes | None, bytes | None]
+
+
+class Row(NamedTuple):
+    """One message of a topic."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
 
 
 @st.composite
@@ -61,13 +69,17 @@ def places(draw: st.DrawFn, count: int) -> list[tuple[int, int]]:
     return list(zip(offsets, times, strict=True))
 
 
-def decoded(batches: Iterable[pa.RecordBatch], start: int = 0) -> list[tuple[int, int, object]]:
-    """Offset, timestamp and record of each row of the one log."""
-    return [
-        (logged.offset, logged.timestamp_ms, logged.record)
-        for _, rows in rows_by_log(batches)
-        for logged in decode_rows(rows, start, "log")
-    ]
+def decoded(rows: Sequence[Row], cuts: Iterable[int]) -> list[tuple[int, int, object]]:
+    """Offset, timestamp and record of each message, decoded in batches that end at these positions."""
+    bounds = sorted({0, len(rows), *(cut for cut in cuts if cut <= len(rows))})
+    found: list[tuple[int, int, object]] = []
+    for start, end in pairwise(bounds):
+        offsets, timestamps_ms, keys, values = zip(*rows[start:end], strict=True)
+        records, problem = decode_messages(keys, values, offsets, timestamps_ms, columns_from=1)
+        if problem is not None:
+            raise problem
+        found += [(logged.offset, logged.timestamp_ms, logged.record) for logged in records]
+    return found
 
 
 def decoded_one_by_one(rows: Iterable[Row]) -> list[tuple[int, int, MetadataRecord]]:
@@ -85,13 +97,11 @@ def decoded_one_by_one(rows: Iterable[Row]) -> list[tuple[int, int, MetadataReco
 def test_any_history_is_decoded_alike_in_any_split(
     data: st.DataObject, records: list[MetadataRecord], cuts: list[int]
 ) -> None:
-    """Mixed frames, Avro and tombstones, with gaps, from any start: equal records in equal order."""
+    """Mixed frames, Avro and tombstones, with gaps, equal records in equal order."""
     written = [data.draw(messages(record)) for record in records]
     where = data.draw(places(len(records)))
     rows = [Row(*place, *message) for place, message in zip(where, written, strict=True)]
-    start = data.draw(st.integers(0, 60))
-    expected = [(*place, record) for place, record in zip(where, records, strict=True) if place[0] >= start]
-    assert decoded(split_batches(rows, cuts), start) == expected
+    assert decoded(rows, cuts) == [(*place, record) for place, record in zip(where, records, strict=True)]
 
 
 @given(data=st.data(), records=histories, kind=st.sampled_from(["frames", "avro"]), cuts=cuts)
@@ -102,26 +112,7 @@ def test_a_log_with_one_kind_of_value(
     written = one_kind(records, kind)
     where = data.draw(places(len(written)))
     rows = [Row(*place, *message) for place, message in zip(where, written, strict=True)]
-    assert decoded(split_batches(rows, cuts)) == decoded_one_by_one(rows)
-
-
-@given(data=st.data(), first=histories, second=histories, cuts=cuts)
-def test_interleaved_logs_do_not_mix(
-    data: st.DataObject, first: list[MetadataRecord], second: list[MetadataRecord], cuts: list[int]
-) -> None:
-    """Two logs in one task, in any interleaving."""
-    rows: list[Row] = []
-    for cluster_id, records in (("c-1", first), ("c-2", second)):
-        rows += [Row(at, 7, None, frame_of(record), cluster_id) for at, record in enumerate(records)]
-    turns = data.draw(st.permutations([row.cluster_id for row in rows]))
-    waiting = {
-        cluster_id: iter([row for row in rows if row.cluster_id == cluster_id]) for cluster_id in set(turns)
-    }
-    mixed = [next(waiting[turn]) for turn in turns]
-    found: dict[str, list[object]] = {"c-1": [], "c-2": []}
-    for cluster_id, log_rows in rows_by_log(split_batches(mixed, cuts)):
-        found[cluster_id] += [(logged.offset, logged.record) for logged in decode_rows(log_rows, 0, "log")]
-    assert found == {"c-1": [*enumerate(first)], "c-2": [*enumerate(second)]}
+    assert decoded(rows, cuts) == decoded_one_by_one(rows)
 
 
 @st.composite
@@ -158,4 +149,4 @@ def test_damaged_messages_give_the_same_records_or_the_same_error(
     """I7: the error has the offset of the first damaged message."""
     written = [data.draw(damaged(data.draw(messages(record)))) for record in records]
     rows = [Row(5 + at, 7, *message) for at, message in enumerate(written)]
-    assert outcome(lambda: decoded(split_batches(rows, cuts))) == outcome(lambda: decoded_one_by_one(rows))
+    assert outcome(lambda: decoded(rows, cuts)) == outcome(lambda: decoded_one_by_one(rows))

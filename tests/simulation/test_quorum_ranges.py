@@ -11,15 +11,16 @@ import random
 import re
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from records.errors import LogError, LogUnreachableError
-from records.ids import METADATA_TOPIC_ID, uuid_to_string
+from records.ids import METADATA_TOPIC_ID
 from records.log.base import LogIdentity
 from snapshot.delta import AclsDelta
 from snapshot.errors import SparkJobError
-from snapshot.image import AclsImage
+from snapshot.image import AclsImage, Provenance
 from snapshot.jobs.planning.log_states import BaseSearch, LogStates, search_bases
 from snapshot.jobs.sources.log_failures import answered
 from snapshot.jobs.sources.log_range import LogRange, read_ranges
@@ -96,19 +97,23 @@ class Job:
             ranges.close()
         if end == start:
             return None
-        topic_id = uuid_to_string(METADATA_TOPIC_ID)
-        return LogRange(self._url, CLUSTER_ID, topic_id, start.offset, end.offset, end.epoch)
+        return LogRange(
+            url=self._url, identity=IDENTITY, start=start.offset, end=end.offset, end_epoch=end.epoch
+        )
 
     def _commit(self, states: LogStates, log_range: LogRange) -> None:
         state = states.next_state(_search(states, log_range.end), end_time_ms=None)
         if state is not None:
             base = AclsImage.EMPTY if state.base is None else self._store.read(state.base.ref).image
             delta = AclsDelta(base)
-            for batch in read_ranges(log_range.to_row(), base.provenance.end_offset, {}):
+            ((_, batches),) = read_ranges([replace(log_range, start=base.provenance.end_offset)])
+            epoch, timestamp_ms = base.provenance.epoch, 0
+            for batch in batches:
+                epoch, timestamp_ms = batch.epoch, batch.timestamp_ms
                 for logged in batch.records:
                     if logged.offset >= base.provenance.end_offset:
                         delta.replay(logged)
-            image = delta.apply(state.provenance)
+            image = delta.apply(Provenance(log_range.end, epoch, timestamp_ms))
             assert image.digest == self._quorum.digests[log_range.end], log_range
             self._store.write(image, IDENTITY, log_end_time_ms=state.log_end_time_ms)
         self.position = OffsetAndEpoch(log_range.end, log_range.end_epoch)

@@ -28,7 +28,7 @@ from snapshot.store.snapshot_store import SnapshotStore
 
 def main(output: str, log: str) -> None:
     conf = {**SESSION_CONF, "spark.sql.shuffle.partitions": "2"}
-    spark = spark_session("delta counts", master="local[2]", conf=conf, needs_kafka=False)
+    spark = spark_session("delta counts", master="local[2]", conf=conf)
     checkpoint = Path(output) / ".checkpoints"
     reports: list[BatchReport] = []
 

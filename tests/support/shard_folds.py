@@ -1,4 +1,4 @@
-"""A job's fold without Spark: rows of a log, folded onto a stored state."""
+"""A job's fold without Spark: records of a log, folded onto a stored state."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ import msgspec
 import pyarrow as pa
 
 from records.entries import ControlRecord
-from records.ids import uuid_to_string
 from records.log.base import LogIdentity
-from records.log_batch import LogRecord
-from snapshot.image import Provenance
-from snapshot.jobs.folding.log_fold import LogFold, fold_logs
+from records.log.topic.codec import decode_messages
+from records.log_batch import LogBatch, LogRecord
+from snapshot.jobs.folding.log_fold import fold_logs
 from snapshot.jobs.folding.log_plan import LogPlan, LogResult, LogSummary, log_result
+from snapshot.jobs.sources.log_range import LogRange
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
 from support.column_logs import frame_of
 from support.naive_transactions import effective_records
 from support.snapshots import IDENTITY
-from support.source_rows import Row, source_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +52,8 @@ def plan(
 ) -> LogPlan:
     base_end = 0 if base is None else base.provenance.end_offset
     return LogPlan(
-        identity=identity,
-        has_ranges=False,
+        range=LogRange(url="kafka://b:9092/acls", identity=identity, start=base_end, end=end, end_epoch=None),
         start=base_end if start is None else start,
-        end=end,
-        provenance=Provenance(end, 1, 1_000 * (end - 1)),
         log_end_time_ms=5,
         shards=shards,
         attempt="job-1",
@@ -69,31 +65,36 @@ def plan(
     )
 
 
-def folded(of: LogPlan, records: Sequence[LogRecord], rows_at_once: int = 3) -> tuple[LogResult, list[Any]]:
-    """The result that a task computes from Spark's rows, and its changes."""
+def folded(
+    of: LogPlan, records: Sequence[LogRecord], records_at_once: int = 3
+) -> tuple[LogResult, list[Any]]:
+    """The result that a task computes from a log's records, and its changes."""
     changes: list[Any] = []
 
     def write_changes(_of: LogPlan, found: pa.Table) -> None:
         changes.extend(found.to_pylist())
 
-    rows = source_rows(of.identity, records)
-    batches = [source_batch(rows[at : at + rows_at_once]) for at in range(0, len(rows), rows_at_once)]
-    made = list(fold_logs(batches, plans={of.identity.cluster_id: of}, write_changes=write_changes))
-    if made:
-        ((text,),) = [batch.column("summary").to_pylist() for batch in made]
-        summary = msgspec.json.decode(text, type=LogSummary)
-    else:
-        summary = LogFold(of).finish(write_changes)
+    logs = [(of.identity.cluster_id, batches(records, records_at_once))]
+    (made,) = fold_logs(logs, plans={of.identity.cluster_id: of}, write_changes=write_changes)
+    (text,) = made.column("summary").to_pylist()
+    summary = msgspec.json.decode(text, type=LogSummary)
     # The changes of one transaction have one offset.
     return log_result(of, summary), sorted(changes, key=lambda change: (change["offset"], change["id"]))
 
 
-def source_rows(identity: LogIdentity, records: Iterable[LogRecord]) -> list[Row]:
-    """The records as frames in a topic."""
-    topic_id = uuid_to_string(identity.topic_id)
-    rows = []
-    for logged in records:
-        assert not isinstance(logged.record, ControlRecord)
-        value = frame_of(logged.record)
-        rows.append(Row(logged.offset, logged.timestamp_ms, None, value, identity.cluster_id, topic_id))
-    return rows
+def batches(records: Sequence[LogRecord], records_at_once: int, epoch: int = 1) -> list[LogBatch]:
+    """The records, by columns, in batches of this size as a reader returns them."""
+    return [
+        batch_of(records[at : at + records_at_once], epoch) for at in range(0, len(records), records_at_once)
+    ]
+
+
+def batch_of(records: Sequence[LogRecord], epoch: int = 1) -> LogBatch:
+    """A batch with these records, by columns."""
+    values = [frame_of(logged.record) for logged in records if not isinstance(logged.record, ControlRecord)]
+    offsets = [logged.offset for logged in records]
+    timestamps_ms = [logged.timestamp_ms for logged in records]
+    found, problem = decode_messages([None] * len(values), values, offsets, timestamps_ms, columns_from=1)
+    assert problem is None
+    size_bytes = sum(map(len, values))
+    return LogBatch(offsets[0], offsets[-1] + 1, epoch, timestamps_ms[-1], size_bytes, found)

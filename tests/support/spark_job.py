@@ -101,7 +101,7 @@ def stop_at(home: Path, point: str, after: int) -> None:
         return stored
 
     def held_fold_logs(
-        batches: Iterable[pa.RecordBatch], *, plans: Mapping[str, LogPlan], **given: Any
+        logs: Iterable[Any], *, plans: Mapping[str, LogPlan], **given: Any
     ) -> Iterator[pa.RecordBatch]:
         # This function runs in the executor's process, to which its code is sent.
         (plan,) = plans.values()
@@ -115,7 +115,7 @@ def stop_at(home: Path, point: str, after: int) -> None:
 
         if point == "part" and plan.end > after:
             patch.object(StoredState, "_put", held_put).start()
-        yield from fold_logs(batches, plans=plans, **given)
+        yield from fold_logs(logs, plans=plans, **given)
 
     for owner, name, held in (
         (LogStates, "next_state", held_next_state),
@@ -130,7 +130,7 @@ def main(home: Path, log: str, point: str, after: int) -> None:
     test = os.getppid()
     (home / "reached").mkdir(parents=True, exist_ok=True)
     stop_at(home, point, after)
-    spark = spark_session("aclog tests", master=f"local[{CORES}]", needs_kafka=False)
+    spark = spark_session("aclog tests", master=f"local[{CORES}]")
     for job in JOBS:
         # One after the other: Spark gives a Python worker ten seconds to start.
         thread = threading.Thread(target=partial(run, spark, home, job, log), daemon=True)

@@ -112,7 +112,7 @@ def test_a_pair_excludes_other_sources(path: CommandPath, one: str, other: str, 
 
 
 #: Files that are read, and places to which a command adds: tokens, the output of a node.
-NOT_OVERWRITTEN = {"--batch", "--records", "--kafka-properties", "--file", "--directory", "--background"}
+NOT_OVERWRITTEN = {"--batch", "--records", "--file", "--directory", "--background"}
 
 
 @pytest.mark.parametrize("path", every_command(), ids=" ".join)

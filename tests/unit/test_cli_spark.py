@@ -39,8 +39,6 @@ NOTHING_GIVEN: dict[str, Any] = {
     "bootstrap_servers": None,
     "topics": (),
     "topics_pattern": None,
-    "kafka_options": (),
-    "kafka_properties": None,
     "checkpoint": None,
     "take_over": False,
     "once": False,
@@ -179,7 +177,7 @@ def test_under_spark_submit_no_java_is_searched(monkeypatch: pytest.MonkeyPatch)
         ["--topic", "acls"],
         ["--topics-pattern", "acls-(.+)"],
         ["--bootstrap-servers", "b:9092"],
-        ["--kafka-option", "no-value"],
+        ["--conf", "no-value"],
         ["--conf", "=value"],
         ["--max-offsets", "0"],
         ["--shards", "0"],
@@ -219,10 +217,8 @@ def test_the_configuration_names_log_and_store(tmp_path: Path) -> None:
 
 
 def test_flags_become_settings(tmp_path: Path) -> None:
-    """Several logs, limits of a batch, and single settings with precedence over the file."""
+    """Several logs, and limits of a batch."""
     logs = (created_log(tmp_path / "one", "one"), created_log(tmp_path / "two", "two"))
-    properties = tmp_path / "kafka.properties"
-    properties.write_text("client.id=from-file\nssl.protocol=TLSv1.3\n")
     flags = flags_with(
         log_urls=logs,
         once=True,
@@ -230,14 +226,20 @@ def test_flags_become_settings(tmp_path: Path) -> None:
         shards=4,
         checkpoint=str(tmp_path / "mine"),
         take_over=True,
-        kafka_properties=str(properties),
-        kafka_options=(("client.id", "from-flag"),),
     )
     settings = settings_of(flags, tmp_path / "store")
     assert [log.identity.cluster_id for log in settings.logs] == ["one", "two"]
     assert (settings.interval_s, settings.max_offsets, settings.shards) == (None, 100, 4)
     assert (settings.checkpoint, settings.take_over) == (f"file://{tmp_path}/mine", True)
-    assert settings.kafka_options == {"client.id": "from-flag", "ssl.protocol": "TLSv1.3"}
+
+
+@pytest.mark.parametrize("option", ["--kafka-option", "--kafka-properties"])
+def test_options_of_the_kafka_connector_name_their_successors(option: str, tmp_path: Path) -> None:
+    done = aclog("spark", "snapshots", "--log", tmp_path, "--snapshots", tmp_path / "store", option, "a=b")
+    assert done.exit_code == ExitCode.USAGE, done.output
+    assert f"{option} no longer exists" in done.stderr
+    assert "aclog.kafka.* of --config" in done.stderr
+    assert "--command-config" in done.stderr
 
 
 @pytest.mark.parametrize(("interval_s", "expected"), [(None, INTERVAL_S), (0.5, 0.5), (0.0, 0.0)])

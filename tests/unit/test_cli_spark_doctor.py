@@ -90,7 +90,6 @@ def test_good_driver(found: Diagnosis) -> None:
 @pytest.mark.parametrize(
     ("variable", "name", "pinned"),
     [
-        (jars.DIRECTORY_VARIABLE, "Spark's Kafka connector", jars),
         (delta.DIRECTORY_VARIABLE, "Delta Lake", delta),
         (s3a.DIRECTORY_VARIABLE, "Hadoop's S3A", s3a),
     ],
@@ -107,10 +106,9 @@ def test_jars_are_missing_or_different(
 
     monkeypatch.setenv(variable, str(tmp_path))
     (tmp_path / pinned.JARS[0].file).write_bytes(b"other")
-    check = partial(check_jars, found, needs_kafka=pinned is jars, needs_delta=pinned is delta)
-    check = partial(check, needs_s3=pinned is s3a)
+    check = partial(check_jars, found, needs_delta=pinned is delta, needs_s3=pinned is s3a)
     assert check(SparkFlags(packages=pinned.PACKAGE))
-    assert check_jars(found, SparkFlags(), needs_kafka=False, needs_delta=False)
+    assert check_jars(found, SparkFlags(), needs_delta=False)
     assert found.findings == []
     assert not check(SparkFlags())
     only = only_finding(found)
@@ -125,8 +123,8 @@ def test_packages_for_another_spark(found: Diagnosis) -> None:
     """Spark would fail at their first use, and name neither them nor the right ones."""
     wrong = "org.apache.hadoop:hadoop-aws:3.3.4"
     flags = SparkFlags(packages=f"a:b:1,{wrong}")
-    assert check_jars(found, flags, needs_kafka=False, needs_delta=False)
-    assert not check_jars(found, flags, needs_kafka=False, needs_delta=False, needs_s3=True)
+    assert check_jars(found, flags, needs_delta=False)
+    assert not check_jars(found, flags, needs_delta=False, needs_s3=True)
     only = only_finding(found)
     assert only.what == f"--packages {wrong} does not fit Spark {jars.SPARK_VERSION}"
     assert s3a.PACKAGE in only.fix

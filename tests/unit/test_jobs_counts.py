@@ -22,6 +22,7 @@ from snapshot.jobs.counts.count_files import CountFiles
 from snapshot.jobs.counts.count_rows import MINUTE_MS, AclKind, CountRows, count_rows, counts_by_kind
 from snapshot.jobs.counts.counts_job import CountsSink
 from snapshot.jobs.folding.log_plan import AclCount, AclCountDelta, LogPlan, LogResult, LogSummary
+from snapshot.jobs.sources.log_range import LogRange
 from snapshot.store.manifest import SnapshotManifest
 from support.snapshots import IDENTITY
 
@@ -59,11 +60,8 @@ def result(
 ) -> LogResult:
     """A batch that came to these counts."""
     plan = LogPlan(
-        identity=identity,
-        has_ranges=False,
+        range=LogRange(url="", identity=identity, start=start, end=end, end_epoch=None),
         start=start,
-        end=end,
-        provenance=Provenance(end, 1, timestamp_ms),
         log_end_time_ms=0,
         shards=2,
         attempt="a",
@@ -77,6 +75,7 @@ def result(
         plan=plan,
         manifest=manifest(end, timestamp_ms, identity),
         summary=LogSummary(
+            provenance=Provenance(end, 1, timestamp_ms),
             parts=[],
             digest="0" * 32,
             features={},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from collections.abc import Sequence
@@ -35,17 +36,17 @@ LOGS = (
 TRIGGER_S = 1795222800.5
 
 
-def directory(offset: int) -> str:
-    return f'{{"clusterId":"dir","topicId":"dHR0dHR0dHR0dHR0dHR0dA","offset":{offset}}}'
-
-
-def topics(**ends: int) -> str:
-    return "{" + ",".join(f'"acls-{name}":{{"0":{end}}}' for name, end in ends.items()) + "}"
+def ends(**offsets: int) -> tuple[str]:
+    """The offsets of the query's source."""
+    entries = {
+        name: {"topicId": "dHR0dHR0dHR0dHR0dHR0dA", "offset": at, "epoch": 1} for name, at in offsets.items()
+    }
+    return (json.dumps(entries),)
 
 
 BATCH = progress(
-    (directory(45), topics(x=7, y=0)),
-    (directory(50), topics(x=7, y=3)),
+    ends(dir=45, x=7, y=0),
+    ends(dir=50, x=7, y=3),
     durations_ms={"addBatch": 1500, "triggerExecution": 2000},
 )
 
@@ -145,7 +146,7 @@ def test_before_the_first_batch_there_are_no_false_numbers() -> None:
     }
     assert samples(metrics) == nothing
     query.started("counts", RUN)
-    query.progressed(progress((None, "null"), (None, None)))
+    query.progressed(progress(("null",), (None,)))
     shown = {
         "aclog_spark_query_active{spark_job=counts}": 1.0,
         "aclog_spark_failing_logs{spark_job=counts}": 0.0,
@@ -161,7 +162,7 @@ def test_a_poll_without_a_batch_keeps_the_values_of_the_last_batch() -> None:
     query.done(REPORT)
     query.progressed(BATCH)
     before = samples(metrics)
-    query.progressed(progress((directory(45), topics(x=7, y=0)), (directory(45), topics(x=7, y=9))))
+    query.progressed(progress(ends(dir=45, x=7, y=0), ends(dir=45, x=7, y=9)))
     changed = {
         "aclog_spark_lag_offsets{cluster_id=dir,spark_job=counts}": 0,
         "aclog_spark_lag_offsets{cluster_id=y,spark_job=counts}": 9,
@@ -295,7 +296,7 @@ def test_other_queries_of_the_session_are_not_counted() -> None:
     query.started("counts", RUN)
     before = samples(metrics)
     query.started("another", other)
-    query.progressed(progress((directory(1), topics()), (directory(1), topics()), run_id=other))
+    query.progressed(progress(ends(dir=1), ends(dir=1), run_id=other))
     query.idle(other, "2026-11-21T01:00:10Z")
     query.terminated(other)
     assert samples(metrics) == before

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from records.batch import encode_batch
 from records.codecs.kraft import encode_frame
@@ -15,13 +16,15 @@ from records.compression import Compression
 from records.entries import (
     AbortTransactionRecord,
     BeginTransactionRecord,
+    ControlRecord,
     EndTransactionRecord,
     MetadataRecord,
 )
 from records.errors import AclogError, ChecksumMismatchError, DecodeError, LogError
-from records.ids import Uuid, uuid_to_string
+from records.ids import Uuid
 from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
+from records.log_batch import LogBatch
 from snapshot.errors import CheckpointForeignError, SparkJobError
 from snapshot.jobs.sources.log_range import LogRange, read_ranges
 from snapshot.jobs.sources.log_ranges import LogRanges, OffsetAndEpoch
@@ -55,7 +58,14 @@ def ends(
 def planned_range(path: Path, start: int, end: int, end_epoch: int | None = 1) -> LogRange:
     with DirectoryLog.open(path) as log:
         identity = log.identity
-    return LogRange(str(path), identity.cluster_id, uuid_to_string(identity.topic_id), start, end, end_epoch)
+    return LogRange(url=str(path), identity=identity, start=start, end=end, end_epoch=end_epoch)
+
+
+def batches(planned: LogRange) -> Iterator[LogBatch]:
+    """The batches that a task reads."""
+    ((cluster_id, found),) = read_ranges([planned])
+    assert cluster_id == planned.identity.cluster_id
+    yield from found
 
 
 def test_a_limit_counts_offsets_and_does_not_split_batches(tmp_path: Path) -> None:
@@ -161,23 +171,18 @@ def test_a_record_that_cannot_be_decoded_is_named(tmp_path: Path) -> None:
     )
     found: list[int] = []
     with pytest.raises(DecodeError) as caught:
-        found += (batch.base_offset for batch in read_ranges(planned_range(tmp_path, 0, 3).to_row(), 0, {}))
+        found += (batch.base_offset for batch in batches(planned_range(tmp_path, 0, 3)))
     assert (caught.value.source, caught.value.offset) == (str(tmp_path), 2)
 
 
-def test_a_range_may_be_read_from_before_its_start(tmp_path: Path) -> None:
-    """Where a stored state was lost: from its end on, or from the log's start."""
-    write_segment(tmp_path, 0, *(batch_bytes(at, 2) for at in range(0, 8, 2)))
-    ranges = LogRanges(str(tmp_path), None, {})
-    planned = replace(planned_range(tmp_path, 4, 6), position_hint=ranges.position_hint(4))
-    ranges.close()
-    assert [offsets(planned, start) for start in (0, 2, 4)] == [[*range(6)], [2, 3, 4, 5], [4, 5]]
-
-
-def offsets(planned: LogRange, start: int | None = None) -> list[int]:
+def offsets(planned: LogRange) -> list[int]:
     """Of the records that are read."""
-    batches = read_ranges(planned.to_row(), planned.start if start is None else start, {})
-    return [logged.offset for batch in batches for logged in batch.records]
+    return [
+        logged.offset
+        for batch in batches(planned)
+        for logged in batch.records
+        if not isinstance(logged.record, ControlRecord)
+    ]
 
 
 def failure(path: Path, start: OffsetAndEpoch) -> AclogError:
@@ -257,7 +262,7 @@ def test_readers_use_position_hints(tmp_path: Path) -> None:
     path = write_segment(tmp_path, 0, *batches)
     ranges = LogRanges(str(tmp_path), None, {})
     place = ranges.next_end(OffsetAndEpoch(0, None), below=3000, max_offsets=2500)
-    hint = ranges.position_hint(place.offset)
+    hint = ranges._log.position_hint(place.offset)
     ranges.close()
     assert hint is not None
     assert 0 < hint.position == sum(map(len, batches[: hint.base_offset // 50]))
@@ -282,5 +287,5 @@ def test_a_range_within_batches(tmp_path: Path) -> None:
     write_segment(tmp_path, 5, batch_bytes(5, 5))
     planned = planned_range(tmp_path, 0, 10)
     assert offsets(planned) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
-    records = [logged.record for batch in read_ranges(planned.to_row(), 4, {}) for logged in batch.records]
-    assert records == [acl(at) for at in range(5, 10)]
+    later = [logged.record for batch in batches(replace(planned, start=5)) for logged in batch.records]
+    assert later == [acl(at) for at in range(5, 10)]

@@ -7,12 +7,13 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from records.errors import LogNotFoundError, LogUnreachableError
+from records.errors import ChecksumMismatchError, LogNotFoundError, LogUnreachableError
 from records.log.directory import DirectoryLog
 from snapshot.errors import LogsFailedError, SparkJobError
 from snapshot.jobs.running import fleet
@@ -20,7 +21,7 @@ from snapshot.jobs.running.failure import job_failure
 from snapshot.jobs.running.fleet import Fleet
 from snapshot.jobs.running.job import JobSettings
 from snapshot.jobs.running.query import RunControl
-from snapshot.jobs.sources.log_failures import LogFailures
+from snapshot.jobs.sources.log_failures import LogFailures, PlanningFailedError
 from snapshot.jobs.sources.logs import (
     FollowedLog,
     NamedLogs,
@@ -154,7 +155,7 @@ def test_deleted_log_is_left_out_and_its_failure_forgotten(logs: Directories, tm
     # Directories have no topics, by which the fleet knows that a log was deleted.
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(FollowedLog, "topic", property(lambda log: log.url.rpartition("/")[2]))
-        patched.setattr("snapshot.jobs.sources.logs.sources_of", lambda found: [(log,) for log in found])
+        patched.setattr(FollowedLog, "bootstrap_servers", None)
         runs.run()
     assert [ids for ids, _ in runs.started] == [["c-a", "c-b", "c-c"], ["c-a", "c-c"]]
     assert runs.fleet.failures == {}
@@ -258,20 +259,74 @@ def test_cluster_out_of_reach_does_not_stop_the_other_clusters(logs: Directories
         Runs(NamedLogs(urls[:1]), tmp_path, away).run()
 
 
-def test_planning_names_the_log_that_fails(tmp_path: Path) -> None:
+def reader_of(*paths: Path, **options: str) -> RangeStreamReader:
+    logs = resolve_logs([str(path) for path in paths])
+    starts = {log.identity.cluster_id: 0 for log in logs}
+    return RangeStreamReader(options_of(logs, starts) | options)
+
+
+def test_planning_names_the_logs_that_fail(tmp_path: Path) -> None:
     """Otherwise the job would stop at a damaged directory that it has not planned yet."""
-    with DirectoryLog.open(tmp_path / "log", mode="create", cluster_id="c") as log:
-        log.append([acl(1)])
-    (followed,) = resolve_logs([str(tmp_path / "log")])
-    reader = RangeStreamReader(options_of(followed) | {"isolatesLogs": "true"})
+    paths = [tmp_path / name for name in "abc"]
+    for path in paths:
+        with DirectoryLog.open(path, mode="create", cluster_id=path.name) as log:
+            log.append([acl(1)])
+    reader, alone = reader_of(*paths, isolatesLogs="true"), reader_of(*paths)
     start = reader.initialOffset()
-    (segment,) = (tmp_path / "log").rglob("*.log")
-    segment.write_bytes(segment.read_bytes()[:-3] + b"xyz")
-    with pytest.raises(LogsFailedError) as raised:
+    for path in paths[:2]:
+        (segment,) = path.rglob("*.log")
+        segment.write_bytes(segment.read_bytes()[:-3] + b"xyz")
+    with pytest.raises(PlanningFailedError) as raised:
         reader.latestOffset(start, ReadAllAvailable())
+    with pytest.raises(ChecksumMismatchError):
+        alone.latestOffset(start, ReadAllAvailable())
     reader.stop()
-    assert raised.value.failures.keys() == {"c"}
+    alone.stop()
     text = "".join(traceback.format_exception(raised.value))
     found = job_failure(PySparkException(text))
     assert isinstance(found, LogsFailedError)
-    assert found.failures == raised.value.failures
+    assert found.failures.keys() == {"a", "b"}
+
+
+def test_one_process_plans_all_logs(tmp_path: Path) -> None:
+    """The limit is divided by what they have; a log without new records keeps its entry."""
+    for name, batches in (("a", 30), ("b", 10), ("c", 0)):
+        with DirectoryLog.open(tmp_path / name, mode="create", cluster_id=name) as log:
+            for number in range(batches):
+                log.append([acl(number)])
+    reader = reader_of(*(tmp_path / name for name in "abc"), maxOffsetsPerTrigger="8")
+
+    def ends(planned: dict[str, Any]) -> dict[str, int]:
+        return {name: entry["offset"] for name, entry in planned.items()}
+
+    first = reader.initialOffset()
+    limit = reader.getDefaultReadLimit()
+    reader.prepareForTriggerAvailableNow()
+    planned = [first]
+    while (following := reader.latestOffset(planned[-1], limit)) != planned[-1]:
+        planned.append(following)
+    assert [ends(each) for each in planned[:3]] == [
+        {"a": 0, "b": 0, "c": 0},
+        {"a": 6, "b": 2, "c": 0},
+        {"a": 12, "b": 4, "c": 0},
+    ]
+    assert ends(planned[-1]) == ends(reader.reportLatestOffset()) == {"a": 30, "b": 10, "c": 0}
+    (partition,) = reader.partitions(planned[1], planned[2])
+    assert list(reader.read(partition)) == [("a", 6, 12), ("b", 2, 4)]
+    assert planned[-1]["c"] is first["c"]
+    reader.stop()
+
+
+def test_a_log_that_joins_begins_at_its_first_offset(tmp_path: Path) -> None:
+    """It has no entry in the checkpoint until it has a record."""
+    for name in "ab":
+        with DirectoryLog.open(tmp_path / name, mode="create", cluster_id=name) as log:
+            log.append([acl(1)])
+    before = reader_of(tmp_path / "a")
+    start = before.latestOffset(before.initialOffset(), ReadAllAvailable())
+    reader = reader_of(tmp_path / "a", tmp_path / "b")
+    end = reader.latestOffset(start, ReadAllAvailable())
+    (partition,) = reader.partitions(start, end)
+    assert list(reader.read(partition)) == [("b", 0, 1)]
+    before.stop()
+    reader.stop()

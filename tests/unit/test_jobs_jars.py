@@ -1,4 +1,4 @@
-"""The connector's jars: only complete, reviewed ones are used; a failed fetch has remedies."""
+"""Jars, here of Delta Lake: only complete, reviewed ones are used; a failed fetch has remedies."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import pytest
 
 from snapshot.errors import SparkJarsError
 from snapshot.jobs.session import ivy
-from snapshot.jobs.session.jars import CONNECTOR, DIRECTORY_VARIABLE, JARS, PACKAGE, main
-from support.spark import SPARK_JARS
+from snapshot.jobs.session.delta import DELTA, DIRECTORY_VARIABLE, JARS, PACKAGE
+from snapshot.jobs.session.jars import exit_code_of
+from support.spark import DELTA_JARS
 
 
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory of the jars that a test may spoil, as the user's choice."""
-    copy = shutil.copytree(SPARK_JARS, tmp_path / "jars")
+    copy = shutil.copytree(DELTA_JARS, tmp_path / "jars")
     monkeypatch.setenv(DIRECTORY_VARIABLE, str(copy))
     return copy
 
 
 def test_complete_jars_are_used_unchanged(copy: Path) -> None:
-    assert CONNECTOR.paths() == [copy / jar.file for jar in JARS]
+    assert DELTA.paths() == [copy / jar.file for jar in JARS]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_other_jars_are_refused(copy: Path, spoil: Callable[[Path], object], why
     """Nothing is fetched over what the user named; the directory and the ways out are in the message."""
     spoil(copy / JARS[0].file)
     with pytest.raises(SparkJarsError, match=why) as refused:
-        CONNECTOR.paths()
+        DELTA.paths()
     assert f"{DIRECTORY_VARIABLE}={copy}" in str(refused.value)
     assert f"--packages {PACKAGE}" in str(refused.value)
 
@@ -50,7 +51,7 @@ def test_an_unreachable_maven_has_an_error_with_remedies(
     monkeypatch.delenv(DIRECTORY_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(ivy, "_ROOT", "http://127.0.0.1:1")  # a closed port
-    assert main([]) == 3
+    assert exit_code_of(DELTA.print_directory) == 3
     output = capsys.readouterr().err
     assert "Connection refused" in output
     assert f"--packages {PACKAGE}" in output
@@ -58,7 +59,7 @@ def test_an_unreachable_maven_has_an_error_with_remedies(
 
 
 def test_another_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The connector of one Spark does not run in another."""
+    """The jars for one Spark do not run in another."""
     monkeypatch.setattr("snapshot.jobs.session.jars.version", lambda _: "4.3.0")
     with pytest.raises(SparkJarsError, match=r"does not fit pyspark 4\.3\.0: install pyspark==4\.2\.0"):
-        CONNECTOR.paths()
+        DELTA.paths()

@@ -22,9 +22,9 @@ from snapshot.jobs.sources.logs import (
     FollowedLog,
     TopicsPattern,
     bind_checkpoint,
+    cluster_count,
     fleet_checkpoint,
     resolve_logs,
-    sources_of,
 )
 from snapshot.store.snapshot_store import SnapshotStore
 from support.directory_logs import acls
@@ -118,11 +118,11 @@ def test_secrets_are_not_shown() -> None:
     assert "hunter2" not in repr(topic_log("x"))
 
 
-def test_topics_of_one_bootstrap_are_one_source(tmp_path: Path) -> None:
-    """Each directory is one of its own; the order is that of the first of each."""
+def test_clusters_are_counted(tmp_path: Path) -> None:
+    """Topics of the same bootstrap servers are on one; each directory is one."""
     (directory,) = resolve_logs([directory_log(tmp_path / "log", "d")])
     a, b, far = topic_log("a"), topic_log("b"), topic_log("far", servers="b:9092")
-    assert sources_of([a, directory, far, b]) == [(a, b), (directory,), (far,)]
+    assert cluster_count([a, directory, far, b]) == 3
 
 
 def test_a_fresh_checkpoint_is_bound_and_taken_again(tmp_path: Path) -> None:
@@ -131,17 +131,15 @@ def test_a_fresh_checkpoint_is_bound_and_taken_again(tmp_path: Path) -> None:
     bind_checkpoint(f"file://{tmp_path}/checkpoint", logs)
     written = (tmp_path / "checkpoint" / BINDING_NAME).read_bytes()
     assert msgspec.json.decode(written) == {
-        "version": 1,
-        "sources": [
-            [
-                {
-                    "clusterId": name,
-                    "topicId": uuid_to_string(OLD),
-                    "url": f"kafka://a:9092/acls-{name}",
-                    "kind": "kafka",
-                }
-                for name in ("a", "b")
-            ]
+        "version": 2,
+        "logs": [
+            {
+                "clusterId": name,
+                "topicId": uuid_to_string(OLD),
+                "url": f"kafka://a:9092/acls-{name}",
+                "kind": "kafka",
+            }
+            for name in ("a", "b")
         ],
     }
     bind_checkpoint(f"{tmp_path}/checkpoint", logs)
@@ -160,38 +158,61 @@ def test_a_topic_created_again_is_refused(tmp_path: Path) -> None:
         assert "another --checkpoint" in text
 
 
-@pytest.mark.parametrize(
-    ("before", "now"),
-    [
-        ("ab", "a"),  # lost
-        ("a", "b"),  # exchanged
-        ("a|x", "x|a"),  # in another order
-        ("a", "a|x"),  # a source more
-        ("a|x", "a"),  # a source less
-    ],
-)
+@pytest.mark.parametrize(("before", "now"), [("ab", "a"), ("a", "b"), ("a|x", "a")])
 def test_other_logs_than_the_checkpoints_are_refused(tmp_path: Path, before: str, now: str) -> None:
-    """Spark would take one log's offsets for another's, or cannot go on."""
+    """A log less, or another one."""
     bind_checkpoint(str(tmp_path), sources(before))
     with pytest.raises(CheckpointForeignError, match=r"belongs to kafka://.*but the job follows kafka://"):
         bind_checkpoint(str(tmp_path), sources(now))
     bind_checkpoint(str(tmp_path), sources(before))
 
 
-@pytest.mark.parametrize("now", ["ab", "ba", "abc"])
-def test_topics_may_join_those_of_their_cluster(tmp_path: Path, now: str) -> None:
-    """Spark reads such a topic from its first offset; from then on it belongs to the checkpoint."""
+@pytest.mark.parametrize("now", ["ab", "ba", "abc", "a|x"])
+def test_logs_may_join(tmp_path: Path, now: str) -> None:
+    """In any order, on any cluster; from then on they belong to the checkpoint."""
     bind_checkpoint(str(tmp_path), sources("a"))
-    bind_checkpoint(str(tmp_path), sources(now))
+    assert bind_checkpoint(str(tmp_path), sources(now)) == str(tmp_path)
     with pytest.raises(CheckpointForeignError):
         bind_checkpoint(str(tmp_path), sources("a"))
 
 
-def test_a_directory_does_not_join(tmp_path: Path) -> None:
-    one, two = resolve_logs([directory_log(tmp_path / name, name) for name in ("one", "two")])
-    bind_checkpoint(str(tmp_path / "checkpoint"), [one])
+def version_1(*logs: FollowedLog) -> bytes:
+    """The binding of a checkpoint of the releases before this one."""
+    bound = [
+        {
+            "clusterId": log.identity.cluster_id,
+            "topicId": uuid_to_string(log.identity.topic_id),
+            "url": log.url,
+            "kind": "kafka",
+        }
+        for log in logs
+    ]
+    return msgspec.json.encode({"version": 1, "sources": [bound]})
+
+
+def test_a_checkpoint_of_version_1_continues_in_a_new_directory(tmp_path: Path) -> None:
+    """Spark's position in it has another form. Other logs are refused before."""
+    one, two = topic_log("a"), topic_log("b")
+    (tmp_path / BINDING_NAME).write_bytes(version_1(one, two))
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_text("v1\n", encoding="utf-8")
     with pytest.raises(CheckpointForeignError):
-        bind_checkpoint(str(tmp_path / "checkpoint"), [one, two])
+        bind_checkpoint(str(tmp_path), [one])
+    for _ in range(2):
+        assert bind_checkpoint(str(tmp_path), [two, one]) == f"{tmp_path}/fleet-1"
+    assert (tmp_path / "fleet-1" / BINDING_NAME).exists()
+
+
+def test_a_fleet_of_version_1_continues_in_a_new_directory(tmp_path: Path) -> None:
+    one, failures = topic_log("a"), LogFailures(is_collecting=True)
+    (tmp_path / "fleet-3").mkdir()
+    (tmp_path / "fleet-3" / BINDING_NAME).write_bytes(version_1(one))
+    for _ in range(2):
+        found = fleet_checkpoint(str(tmp_path), [one], failures, is_new=False)
+        assert found == (f"{tmp_path}/fleet-4", [one])
+    assert [each.name for each in tmp_path.iterdir()] == ["fleet-4"]
+    replaced = topic_log("a", topic_id=RECREATED)
+    assert fleet_checkpoint(str(tmp_path), [replaced], failures, is_new=False)[1] == []
 
 
 def test_a_cluster_may_move(tmp_path: Path) -> None:
@@ -217,14 +238,14 @@ def test_a_damaged_binding_is_refused(tmp_path: Path) -> None:
 
 
 def test_fleet_has_another_checkpoint_for_another_set_of_logs(tmp_path: Path) -> None:
-    """The same set continues the same one, also in another order: Spark needs that of the checkpoint."""
+    """The same set continues the same one, also in another order."""
     checkpoint, failures = f"{tmp_path}/checkpoint", LogFailures(is_collecting=True)
     one, two = resolve_logs([directory_log(tmp_path / name, name) for name in ("one", "two")])
     assert fleet_checkpoint(checkpoint, [one], failures, is_new=False) == (checkpoint, [one])
     bind_checkpoint(checkpoint, [one])
     for logs in ([one, two], [two, one]):
         found = fleet_checkpoint(checkpoint, logs, failures, is_new=False)
-        assert found == (f"{checkpoint}/fleet-1", [one, two])
+        assert found == (f"{checkpoint}/fleet-1", logs)
         bind_checkpoint(*found)
     assert fleet_checkpoint(checkpoint, [two], failures, is_new=False) == (f"{checkpoint}/fleet-2", [two])
     assert fleet_checkpoint(checkpoint, [two], failures, is_new=True) == (f"{checkpoint}/fleet-3", [two])
@@ -244,7 +265,7 @@ def test_fleet_refuses_a_log_that_was_replaced_while_it_was_away(tmp_path: Path)
 
 
 def test_older_checkpoints_of_a_fleet_are_removed(tmp_path: Path) -> None:
-    """The newest has all that is known; the position beside it is refused, as it is old."""
+    """The newest has all that is known; a job with a fixed set of logs continues there, too."""
     checkpoint, failures = f"{tmp_path}/checkpoint", LogFailures(is_collecting=True)
     one, two, three = resolve_logs([directory_log(tmp_path / name, name) for name in ("one", "two", "three")])
     bind_checkpoint(checkpoint, [one, two, three])
@@ -256,12 +277,9 @@ def test_older_checkpoints_of_a_fleet_are_removed(tmp_path: Path) -> None:
     (new,) = resolve_logs([directory_log(tmp_path / "two", "two")])
     fleet_checkpoint(checkpoint, [one, new], failures, is_new=False)
     assert failures.by_cluster.keys() == {"two"}
-    with pytest.raises(
-        CheckpointForeignError, match="of a job with several logs, which continued in fleet-3"
-    ):
-        bind_checkpoint(checkpoint, [one, two, three])
+    with pytest.raises(CheckpointForeignError, match="fleet-3 belongs to"):
+        bind_checkpoint(checkpoint, [three])
     # The number decides, not the order of the names, if an older directory could not be removed.
     for number in (9, 10):
         (Path(checkpoint) / f"fleet-{number}").mkdir()
-    with pytest.raises(CheckpointForeignError, match=r"which continued in fleet-10:"):
-        bind_checkpoint(checkpoint, [one])
+    assert bind_checkpoint(checkpoint, [one]) == f"{checkpoint}/fleet-10"

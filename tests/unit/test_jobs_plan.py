@@ -31,7 +31,7 @@ from snapshot.jobs.sources.log_failures import LogFailures, answered
 from snapshot.jobs.sources.logs import FollowedLog
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
-from support.sim_log import FIRST_TIMESTAMP_MS, SimLog, identity
+from support.sim_log import SimLog, identity
 from support.sim_scenario import acl_named
 
 NOW_MS = 1_000_000_000
@@ -113,7 +113,6 @@ def test_without_a_stored_state_a_batch_begins_with_nothing() -> None:
     world = World()
     state = world.next_state(10)
     assert (state.base, state.before) == (None, None)
-    assert state.provenance == Provenance(10, 1, FIRST_TIMESTAMP_MS + 9)
     world.log.trim(3)
     with pytest.raises(
         SparkJobError, match=r"file:sim-log starts at offset 3, and memory.* has no snapshot that can"
@@ -224,20 +223,6 @@ def test_the_time_of_the_batchs_end_is_known() -> None:
     world.snapshot(3, log_end_time_ms=NOW_MS - 70)
     assert world.next_state(9).log_end_time_ms == NOW_MS - 70
     assert world.next_state(9, end_time_ms=NOW_MS - 90).log_end_time_ms == NOW_MS - 70
-
-
-def test_the_position_is_that_of_the_last_record() -> None:
-    """Markers and compacted records may follow it; records below the base are not read."""
-    world = World()
-    for _ in range(40):
-        world.log.append([acl_named("j")])
-    world.log.append([acl_named("k")])
-    world.log.compact(50)
-    base = world.snapshot(2)
-    assert world.next_state(51).provenance == Provenance(51, 1, FIRST_TIMESTAMP_MS + 50)
-    assert world.next_state(49).provenance == Provenance(49, 1, FIRST_TIMESTAMP_MS + 8, 40)
-    world.snapshot(12)
-    assert world.next_state(49).provenance == Provenance(49, 1, base.provenance.timestamp_ms, 37)
 
 
 def test_a_gap_may_hide_records_up_to_the_end() -> None:

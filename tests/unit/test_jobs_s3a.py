@@ -90,9 +90,9 @@ def test_the_jars_are_added_only_where_spark_uses_s3(tmp_path: Path, monkeypatch
     for name in ("PYSPARK_PYTHON", "SPARK_LOCAL_IP"):
         monkeypatch.setenv(name, "x")
     given = {"spark.jars.packages": s3a.PACKAGE}
-    assert "spark.jars" not in spark_session._jvm_settings(given, needs_kafka=False, needs_s3=True)
+    assert "spark.jars" not in spark_session._jvm_settings(given, needs_s3=True)
     with pytest.raises(SparkJarsError, match="need these jars"):
-        spark_session._jvm_settings({}, needs_kafka=False, needs_s3=True)
+        spark_session._jvm_settings({}, needs_s3=True)
     assert [is_s3(url) for url in ("s3://b", "s3a://b/x", "gs://b", "/s3", "file:///s3://b")] == [
         *(True, True, False, False, False)
     ]

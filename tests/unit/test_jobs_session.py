@@ -11,7 +11,7 @@ import pytest
 
 from snapshot.errors import SparkJarsError
 from snapshot.jobs.session import delta, spark_session
-from support.spark import SPARK_JARS
+from support.spark import DELTA_JARS
 
 
 @pytest.fixture(autouse=True)
@@ -27,18 +27,18 @@ def nothing_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def own_jvm(settings: dict[str, str], *, needs_kafka: bool = True) -> dict[str, str]:
-    return spark_session._jvm_settings(settings, needs_kafka=needs_kafka)
+def own_jvm(settings: dict[str, str]) -> dict[str, str]:
+    return spark_session._jvm_settings(settings)
 
 
 def test_on_this_machine_workers_run_our_interpreter_and_nothing_listens_outside() -> None:
-    own_jvm({}, needs_kafka=False)
+    own_jvm({})
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
     assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
 
 
 def test_on_a_cluster_both_are_the_users() -> None:
-    own_jvm({"spark.master": "yarn"}, needs_kafka=False)
+    own_jvm({"spark.master": "yarn"})
     assert "PYSPARK_PYTHON" not in os.environ
     assert "SPARK_LOCAL_IP" not in os.environ
 
@@ -49,40 +49,41 @@ def test_setting_of_the_interpreter_applies_without_spark_submit(
 ) -> None:
     """It has priority over the variable, as in spark-submit."""
     monkeypatch.setenv("PYSPARK_PYTHON", "/other/python")
-    own_jvm({"spark.master": master, "spark.pyspark.python": "/env/bin/python"}, needs_kafka=False)
+    own_jvm({"spark.master": master, "spark.pyspark.python": "/env/bin/python"})
     assert os.environ["PYSPARK_PYTHON"] == "/env/bin/python"
 
 
-def test_the_connector_is_added_where_a_log_is_a_topic() -> None:
+DELTA_SETTINGS = {delta.EXTENSIONS: delta.EXTENSION}
+
+
+def test_jars_are_added_where_they_are_needed() -> None:
     """To jars that the user has, too."""
-    assert "spark.jars" not in own_jvm({}, needs_kafka=False)
-    jars = own_jvm({"spark.jars": "mine.jar"})["spark.jars"].split(",")
+    assert "spark.jars" not in own_jvm({})
+    jars = own_jvm({"spark.jars": "mine.jar", **DELTA_SETTINGS})["spark.jars"].split(",")
     assert jars[0] == "mine.jar"
-    assert set(jars[1:]) == {str(jar) for jar in SPARK_JARS.glob("*.jar")}
-    assert len(jars) == 5
+    assert set(jars[1:]) == {str(jar) for jar in DELTA_JARS.glob("*.jar")}
+    assert len(jars) == 3
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("spark.jars", "/opt/spark-sql-kafka-0-10_2.13-4.2.0.jar"),
-        ("spark.jars.packages", "a:b:1,org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"),
-        ("spark.driver.extraClassPath", "/opt/spark-sql-kafka-0-10_2.13-4.2.0.jar:/opt/more"),
+        ("spark.jars", "/opt/delta-spark_4.2_2.13-4.4.0.jar"),
+        ("spark.jars.packages", "a:b:1,io.delta:delta-spark_4.2_2.13:4.4.0"),
+        ("spark.driver.extraClassPath", "/opt/delta-spark_4.2_2.13-4.4.0.jar:/opt/more"),
     ],
 )
-def test_a_connector_of_the_users_is_respected(key: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ours is not even fetched."""
-    monkeypatch.setenv("ACLOG_SPARK_JARS", "/nowhere")
+def test_jars_of_the_users_are_respected(key: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours are not even fetched."""
+    monkeypatch.setenv(delta.DIRECTORY_VARIABLE, "/nowhere")
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    assert "spark.jars" not in own_jvm({key: value})
+    assert "spark.jars" not in own_jvm({key: value, **DELTA_SETTINGS})
 
 
 @pytest.mark.parametrize(
     ("settings", "misfit"),
     [
-        ({}, "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.0"),
-        ({}, "org.apache.spark:spark-sql-kafka-0-10_2.12:4.2.0"),
-        ({delta.EXTENSIONS: delta.EXTENSION}, "io.delta:delta-spark_2.13:3.2.0"),
+        (DELTA_SETTINGS, "io.delta:delta-spark_2.13:3.2.0"),
         ({}, "org.apache.hadoop:hadoop-aws:3.3.4"),
     ],
 )
@@ -91,22 +92,22 @@ def test_packages_for_another_spark_are_refused(
 ) -> None:
     """Spark would fail at their first use, with a condition that names neither. A patch release fits."""
     monkeypatch.delenv("SPARK_HOME", raising=False)
-    connector = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.1"
-    packages = {"spark.jars.packages": f"a:b:1,{misfit},{connector}"}
+    fitting = "org.apache.hadoop:hadoop-aws:3.5.1"
+    packages = {"spark.jars.packages": f"a:b:1,{misfit},{fitting}"}
     with pytest.raises(SparkJarsError, match=f"--packages {misfit} does not fit Spark 4.2.0: name "):
-        spark_session._jvm_settings({**settings, **packages}, needs_kafka=True, needs_s3=True)
-    assert "spark.jars" not in own_jvm({"spark.jars.packages": connector})
+        spark_session._jvm_settings({**settings, **packages}, needs_s3=True)
+    assert "spark.jars" not in spark_session._jvm_settings({"spark.jars.packages": fitting}, needs_s3=True)
 
 
 def test_spark_logs_only_errors_unless_logging_is_configured(nothing_given: Path) -> None:
-    options = own_jvm({"spark.driver.extraJavaOptions": "-Xss4m"}, needs_kafka=False)
+    options = own_jvm({"spark.driver.extraJavaOptions": "-Xss4m"})
     assert options["spark.driver.extraJavaOptions"].startswith("-Xss4m -Dlog4j2.configurationFile=file:///")
     file = Path(urlsplit(options["spark.driver.extraJavaOptions"].partition("File=")[2]).path)
     assert "rootLogger.level = error" in file.read_text(encoding="utf-8")
     user_settings = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}
-    assert own_jvm(user_settings, needs_kafka=False) == {}
+    assert own_jvm(user_settings) == {}
     (nothing_given / "log4j2.properties").touch()
-    assert own_jvm({}, needs_kafka=False) == {}
+    assert own_jvm({}) == {}
 
 
 def test_settings_that_spark_reads_itself_are_known(

@@ -10,21 +10,24 @@ from pathlib import Path
 import pytest
 
 from records.entries import (
+    ControlRecord,
     FeatureLevelRecord,
     MetadataRecord,
     OtherRecord,
     RemoveAccessControlEntryRecord,
 )
-from records.errors import AclogError
+from records.log_batch import LogBatch, LogRecord
 from snapshot.columns import AclColumns
 from snapshot.errors import SnapshotCorruptError, SparkJobError
+from snapshot.image import Provenance
+from snapshot.jobs.folding.log_fold import LogFold
 from snapshot.jobs.folding.log_plan import shards_of_size
 from snapshot.store.layout import shard_part_name
 from snapshot.store.manifest import SnapshotManifest, SnapshotPart
 from snapshot.store.parquet import encode_part
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
-from support.shard_folds import folded, plan
+from support.shard_folds import batch_of, folded, plan
 from support.snapshots import IDENTITY, acl, acl_id, contents, logged, replayed
 
 
@@ -98,14 +101,34 @@ def test_a_shard_without_acls_has_no_part(store: SnapshotStore) -> None:
     assert committed(store, [RemoveAccessControlEntryRecord(acl_id(1))], base, shards=4).parts == ()
 
 
-def test_rows_out_of_order_are_refused(store: SnapshotStore) -> None:
-    """And rows that the batch cannot have: the state would be wrong and nobody would know."""
+def test_records_out_of_order_are_refused(store: SnapshotStore) -> None:
+    """And records that the batch cannot have: the state would be wrong, without an error."""
     records = logged([acl(1), acl(1, host="h")])
-    for rows_at_once in (1, 2):
-        with pytest.raises(AclogError, match=r"out of order|offsets 0 to 0 after 1, in a batch"):
-            folded(plan(store, 2, base=None), records[::-1], rows_at_once)
+    for at_once, offsets in ((1, "0 to 0 after 1"), (2, "1 to 0 after -1")):
+        with pytest.raises(SparkJobError, match=f"records of offsets {offsets}, in a batch"):
+            folded(plan(store, 2, base=None), records[::-1], at_once)
     with pytest.raises(SparkJobError, match=r"records of offsets 1 to 1 after 0, in a batch that ends at 1"):
         folded(plan(store, 1, base=None), records, 1)
+
+
+def test_the_position_is_that_of_the_last_record(store: SnapshotStore) -> None:
+    """Transaction markers and compacted records may follow it; a control record counts, as for a node."""
+
+    def provenance(end: int, *found: LogBatch, base: SnapshotManifest | None = None) -> Provenance:
+        fold = LogFold(plan(store, end, base=base))
+        for each in found:
+            fold.take(each)
+        return fold.finish(None).provenance
+
+    records = logged([acl(1), acl(2)])
+    last_ms = records[1].timestamp_ms
+    assert provenance(5, batch_of(records, epoch=3)) == Provenance(5, 3, last_ms, 3)
+    control = LogBatch(2, 3, 4, 77, 0, (LogRecord(2, 77, ControlRecord(2, 0, b"")),))
+    assert provenance(5, batch_of(records, epoch=3), control) == Provenance(5, 4, 77, 2)
+    assert provenance(7) == Provenance(7, 0, 0, 7)
+    base = committed(store, [acl(1)])
+    before = base.provenance
+    assert provenance(9, base=base) == Provenance(9, before.epoch, before.timestamp_ms, 8)
 
 
 def test_features_are_part_of_the_state(store: SnapshotStore) -> None:

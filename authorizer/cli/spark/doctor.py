@@ -93,7 +93,8 @@ class Diagnosis:
     metavar="URL",
     multiple=True,
     shell_complete=completes("dir"),
-    help="A log of the job. kafka:// logs need the Kafka connector's jars. The log is not read. Repeatable.",
+    help="A log of the job. The tasks need confluent-kafka for kafka:// logs. The log is not read. "
+    "Repeatable.",
 )
 @click.option(
     "--output",
@@ -152,7 +153,7 @@ def doctor_command(
     needs_delta = table_format == "delta"
     in_spark = (*(outputs if needs_delta else ()), *filter(None, [checkpoint]))
     needs_s3 = any(map(is_s3, in_spark))
-    has_jars = check_jars(found, spark, needs_kafka=needs_kafka, needs_delta=needs_delta, needs_s3=needs_s3)
+    has_jars = check_jars(found, spark, needs_delta=needs_delta, needs_s3=needs_s3)
     for output in outputs:
         check_access(found, f"--output {output}", partial(_probe, output))
     # On S3 both s3fs and Hadoop use it.
@@ -164,7 +165,7 @@ def doctor_command(
         in_hadoop = None
         if checkpoint is not None and local_path(checkpoint) is None and is_reachable:
             in_hadoop = checkpoint if has_jars or not is_s3(checkpoint) else None
-        _check_session(found, spark, outputs, in_hadoop, needs_kafka=needs_kafka and has_jars)
+        _check_session(found, spark, outputs, in_hadoop, needs_kafka=needs_kafka)
     _print(found, as_json=as_json)
     if found.findings:
         raise click.exceptions.Exit(ExitCode.NO)
@@ -194,16 +195,13 @@ def check_driver(found: Diagnosis) -> None:
         found.add(f"pyspark {pyspark} is not {SPARK_VERSION}", why, extra)
 
 
-def check_jars(
-    found: Diagnosis, flags: SparkFlags, *, needs_kafka: bool, needs_delta: bool, needs_s3: bool = False
-) -> bool:
+def check_jars(found: Diagnosis, flags: SparkFlags, *, needs_delta: bool, needs_s3: bool = False) -> bool:
     """Check the needed jars, unless an option names them; returns whether all are there."""
     from snapshot.jobs.session import delta, jars, s3a
     from snapshot.jobs.session.ivy import installed_jars
 
     given = " ".join((flags.packages or "", *(value for _, value in flags.spark_conf)))
     needed = (
-        (jars.CONNECTOR, jars.__name__, needs_kafka),
         (delta.DELTA, delta.__name__, needs_delta),
         (s3a.S3A, s3a.__name__, needs_s3),
     )
@@ -298,14 +296,13 @@ def _check_session(
     found: Diagnosis, flags: SparkFlags, outputs: Sequence[str], checkpoint: str | None, *, needs_kafka: bool
 ) -> None:
     """Start Spark, and check its executors, and the checkpoint by Hadoop if it is not local."""
-    from snapshot.jobs.running.diagnosis import executors, probe_with_hadoop
+    from snapshot.jobs.running.diagnosis import MODULES, TOPIC_MODULE, executors, probe_with_hadoop
 
+    modules = (*MODULES, TOPIC_MODULE) if needs_kafka else MODULES
     note_start()
     try:
         locations = [] if checkpoint is None else [checkpoint]
-        with spark_session_of(
-            flags, "doctor", needs_kafka=needs_kafka, conf=_ONE_TRY, locations=locations
-        ) as spark:
+        with spark_session_of(flags, "doctor", conf=_ONE_TRY, locations=locations) as spark:
             found.driver["java"] = spark._jvm.java.lang.System.getProperty("java.version")  # noqa: SLF001
             python = spark.sparkContext.pythonExec
             if shutil.which(python) is None:
@@ -314,7 +311,7 @@ def _check_session(
             if checkpoint is not None:
                 probe = partial(probe_with_hadoop, spark, checkpoint)
                 check_access(found, f"--checkpoint {checkpoint}", probe)
-            check_executors(found, executors(spark, [located(output) for output in outputs]))
+            check_executors(found, executors(spark, [located(output) for output in outputs], modules))
     except AclogError as error:
         fix = f"{_PYTHON_FIX}. If it is right: are --master and its workers up, with free cores?"
         found.add("Spark cannot run a task", str(error), fix)

@@ -21,8 +21,6 @@ from authorizer.cli.spark.options import INTERVAL_S, JobFlags, SparkFlags
 from authorizer.cli.spark.requirements import require_pyspark, require_spark
 from authorizer.cli.workspace import Workspace
 from records.errors import AclogError
-from records.log.open import TOPIC, kind_of
-from records.properties import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -91,17 +89,14 @@ def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
     from snapshot.jobs.running.fleet import Fleet
     from snapshot.jobs.running.query import run_together
 
-    urls, selection = _followed_urls(flags, workspace), _selection(flags, workspace)
-    needs_kafka = flags.followed_pattern is not None or any(kind_of(url) == TOPIC for url in urls)
+    selection = _selection(flags, workspace)
     conf = {key: value for job in jobs for key, value in job.conf.items()}
     outputs = [JobOutput(job.name, job.home, as_json=flags.as_json, is_once=flags.once) for job in jobs]
     note_start()
     began_s = time.perf_counter()
     locations = [each.checkpoint for each in settings.values()]
     locations += [job.home for job in jobs if job.is_home_in_spark]
-    with spark_session_of(
-        flags, " ".join(settings), needs_kafka=needs_kafka, conf=conf, locations=locations
-    ) as spark:
+    with spark_session_of(flags, " ".join(settings), conf=conf, locations=locations) as spark:
         start_s = time.perf_counter() - began_s
         with _serving_metrics(flags, spark, settings) as metrics:
 
@@ -188,7 +183,6 @@ def job_settings(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> 
         interval_s=None if flags.once else interval_s,
         max_offsets=flags.max_offsets,
         take_over=flags.take_over,
-        kafka_options=_kafka_options(flags),
     )
     return {
         job.name: replace(
@@ -252,7 +246,6 @@ def spark_session_of(
     flags: SparkFlags,
     job: str,
     *,
-    needs_kafka: bool = False,
     conf: Mapping[str, str] = _NO_SETTINGS,
     locations: Iterable[str] = (),
 ) -> Iterator[Any]:
@@ -274,7 +267,6 @@ def spark_session_of(
         packages=flags.package_list,
         conf={**conf, **dict(flags.spark_conf)},
         archive=flags.archive,
-        needs_kafka=needs_kafka,
         needs_s3=any(map(is_s3, locations)),
         shows_output=_is_debugging(),
     )
@@ -319,13 +311,3 @@ def default_checkpoint(home: str, job: str) -> str:
             "its position"
         )
     return f"{url.rstrip('/')}/{_CHECKPOINTS}/{job}"
-
-
-def _kafka_options(flags: JobFlags) -> dict[str, str]:
-    """The settings of --kafka-properties, overridden by --kafka-option; the source checks them."""
-    options: dict[str, str] = {}
-    if flags.kafka_properties is not None:
-        # Java reads such a file as Latin-1.
-        options.update(parse_properties(Path(flags.kafka_properties).read_text(encoding="latin-1")))
-    options.update(flags.kafka_options)
-    return options

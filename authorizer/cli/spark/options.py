@@ -62,6 +62,15 @@ def _packages(text: str) -> str:
 #: A setting in the form of the tools of Kafka and Spark.
 PAIR: Final = Parsed("KEY=VALUE", _pair)
 
+def _refuse_removed(_ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> None:
+    """Refuse an option of releases that read topics with Spark's Kafka connector."""
+    if value:
+        raise click.UsageError(
+            f"{option.opts[0]} no longer exists: the jobs read topics with the client of all commands. Its "
+            "settings are aclog.kafka.* of --config, or Java's client.properties by --command-config"
+        )
+
+
 _logs = shared(
     click.option(
         "--log",
@@ -93,19 +102,9 @@ _logs = shared(
         "(without lookaheads and nested repetitions). Its group is the cluster id of the topic: 'acls-(.+)'.",
     ),
     config_option,
-    click.option(
-        "--kafka-option",
-        "kafka_options",
-        type=PAIR,
-        multiple=True,
-        help="A setting of Spark's Kafka connector, by its Java name. It overrides aclog.kafka.* of "
-        "--config; NAME= removes one of those. Repeatable. Put secrets in a file.",
-    ),
-    click.option(
-        "--kafka-properties",
-        type=click.Path(dir_okay=False, exists=True),
-        metavar="FILE",
-        help="Settings of --kafka-option in a file, such as Kafka's tools take with --command-config.",
+    *(
+        click.option(name, multiple=True, hidden=True, expose_value=False, callback=_refuse_removed)
+        for name in ("--kafka-option", "--kafka-properties")
     ),
 )
 _batches = shared(
@@ -157,7 +156,7 @@ spark_options: Final = shared(
     click.option(
         "--packages",
         type=Parsed("GROUP:NAME:VERSION,...", _packages),
-        help="Packages for Spark: a file system, or another Kafka connector than the default one.",
+        help="Packages for Spark, such as a file system of Hadoop.",
     ),
     click.option("--conf", "spark_conf", type=PAIR, multiple=True, help="A setting of Spark. Repeatable."),
     click.option(
@@ -238,8 +237,6 @@ class JobFlags(SparkFlags):
     bootstrap_servers: str | None
     topics: tuple[str, ...]
     topics_pattern: str | None
-    kafka_options: tuple[tuple[str, str], ...]
-    kafka_properties: str | None
     checkpoint: str | None
     take_over: bool
     once: bool

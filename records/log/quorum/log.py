@@ -189,9 +189,6 @@ class QuorumLog(LogDefaults):
                 self._fetch_to(end)
             return replica.committed(max_bytes)
 
-    def position_hint(self, offset: int) -> None:
-        """None: the leader finds offsets itself."""
-
     def use_position_hint(self, position: BatchPosition) -> None:
         """No effect: the leader finds offsets itself."""
 

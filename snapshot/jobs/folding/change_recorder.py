@@ -14,7 +14,7 @@ from records.entries import AccessControlEntryRecord
 from records.ids import Uuid, uuid_to_string
 from snapshot.columns import AclColumns
 from snapshot.delta import AclsDelta
-from snapshot.image import AclsImage
+from snapshot.image import NOWHERE, AclsImage
 from snapshot.jobs.folding.log_plan import AclCountDelta, LogPlan
 from snapshot.jobs.folding.schema import CHANGE_ADDED, CHANGE_REMOVED, CHANGE_REPLACED, CHANGES_ARROW
 
@@ -76,8 +76,10 @@ class ChangeRecorder:
             if len(self._recorded) >= _BUFFERED_MAX:
                 self._to_arrow()
 
-    def record_difference(self, before: AclTable, after: AclTable) -> AclTable:
+    def record_difference(self, before: AclTable, after: AclTable, timestamp_ms: int) -> AclTable:
         """Record the difference of two states, because the log no longer has the removals in between.
+
+        ``timestamp_ms``: of the new state, for removals.
 
         Returns the new state with offsets that agree with the recorded changes: an unchanged ACL retains its
         old offset, though the log may only have a later record of it; a changed one has no offset before the
@@ -85,13 +87,13 @@ class ChangeRecorder:
         """
         plan = self._plan
         old_image, new_image = (
-            AclsImage.restored(AclColumns.concat([rows]), digest=0, provenance=plan.provenance)
+            AclsImage.restored(AclColumns.concat([rows]), digest=0, provenance=NOWHERE)
             for rows in (before, after)
         )
         relocated: dict[Uuid, AppliedAcl | None] = {}
         for old, new in AclsDelta.between(old_image, new_image).changed():
             if new is None:
-                self.record_change(old, None, plan.end - 1, plan.provenance.timestamp_ms)
+                self.record_change(old, None, plan.end - 1, timestamp_ms)
             elif old is not None and old.record == new.record:
                 relocated[new.record.id] = old
             else:

@@ -1,8 +1,7 @@
 """Fold of logs onto their stored states, one Spark task for each log.
 
 A log is one sequence: one task reads it in order, because folding records costs less than shuffling them.
-Parallel are only logs, and the reading and writing of a log's files. A log of batches (of a directory or a
-quorum) is also read here.
+Parallel are only logs, and the reading and writing of a log's files. The task reads its logs itself.
 
 Records are folded by columns (snapshot.fold), or one by one if each change is recorded (AclsDelta). KRaft
 metadata transactions (KIP-868) are resolved here: their records count from the end marker on, those of
@@ -21,26 +20,26 @@ import pyarrow as pa
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import (
     AccessControlEntryRecord,
+    ControlRecord,
     FeatureLevelRecord,
     OtherRecord,
     RemoveAccessControlEntryRecord,
 )
 from records.errors import DecodeError
-from records.log_batch import LazyRecords, LogRecord
+from records.log_batch import LazyRecords, LogBatch, LogRecord
 from records.transactions import Marker, MisplacedMarkerError, Transaction
 from snapshot.columns import heads_of
 from snapshot.delta import AclsDelta
 from snapshot.digest import DIGEST_MASK, digest_to_string
 from snapshot.errors import SparkJobError
 from snapshot.fold import DeltaCounts, Fold
-from snapshot.image import AclsImage
+from snapshot.image import NOWHERE, AclsImage, Provenance
 from snapshot.jobs.folding.change_recorder import ChangeRecorder
-from snapshot.jobs.folding.decode import decode_rows, rows_by_log
 from snapshot.jobs.folding.log_plan import AclCount, LogPlan, LogSummary
 from snapshot.jobs.folding.stored_state import StoredState
 from snapshot.jobs.sources.log_failures import LogFailures
-from snapshot.jobs.sources.log_range import read_ranges
 from snapshot.metadata_image import MetadataImage
+from snapshot.store.layout import SnapshotRef
 from snapshot.store.metadata_file import put_metadata
 from snapshot.store.reading import read_metadata
 from snapshot.store.storage import Storage
@@ -55,60 +54,36 @@ _BUFFERED_MAX: Final = 1 << 16
 
 
 def fold_logs(
-    batches: Iterable[pa.RecordBatch],
+    logs: Iterable[tuple[str, Iterable[LogBatch]]],
     *,
     plans: Mapping[str, LogPlan],
     write_changes: Callable[[LogPlan, pa.Table], None] | None,
     isolates_logs: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The work of one task: fold SOURCE rows, return FOLDED rows.
+    """The work of one task: fold logs, return FOLDED rows.
 
     Args:
-        batches: rows of one or more logs, one log after the other, each in offset order.
+        logs: cluster id and batches of each log, in offset order; see sources.log_range.read_ranges.
         plans: by cluster id.
         write_changes: called once for each log with changes, which are rows of CHANGES_ARROW in any order;
             see JobSink.
         isolates_logs: return an error of a log as its row, and fold the others.
 
     Raises:
-        DecodeError: a record that cannot be decoded, with log and offset; a row of an unknown log.
-        LogError: a log of batches changed since the batch was planned.
+        DecodeError: a record that cannot be decoded, with log and offset.
+        LogError: a log changed since the batch was planned.
         SnapshotError: a base is damaged, or a store cannot be read or written.
-        SparkJobError: rows out of order or beyond a plan's end: the log was trimmed or truncated.
+        SparkJobError: records out of order or beyond a plan's end: the log was trimmed or truncated.
     """
     failures = LogFailures(is_collecting=isolates_logs)
-    folds: dict[str, LogFold | None] = {}
-    current: str | None = None
-
-    def finished(cluster_id: str) -> pa.RecordBatch:
-        """The row of a log whose rows have ended. Only one log's state is held at a time."""
-        fold, folds[cluster_id] = folds[cluster_id], None
+    for cluster_id, batches in logs:
         summary: str | None = None
-        if fold is not None and cluster_id not in failures.by_cluster:
-            with failures.collect(cluster_id):
-                summary = msgspec.json.encode(fold.finish(write_changes)).decode()
-        return _folded(cluster_id, summary, failures.by_cluster.get(cluster_id))
-
-    # Errors of the rows themselves are not a log's, and end the task.
-    for cluster_id, rows in rows_by_log(batches):
-        plan = plans[cluster_id]
-        if cluster_id != current:
-            if cluster_id in folds:
-                raise SparkJobError(f"cluster {cluster_id}: the rows of the log are not together in the task")
-            if current is not None:
-                yield finished(current)
-            current, folds[cluster_id] = cluster_id, None
-            with failures.collect(cluster_id):
-                folds[cluster_id] = LogFold(plan)
-        if (fold := folds[cluster_id]) is not None and cluster_id not in failures.by_cluster:
-            with failures.collect(cluster_id):
-                if plan.has_ranges:
-                    for batch in read_ranges(rows, plan.rows_from, plan.client):
-                        fold.take(batch.records)
-                else:
-                    fold.take(decode_rows(rows, plan.rows_from, plan.source))
-    if current is not None:
-        yield finished(current)
+        with failures.collect(cluster_id):
+            fold = LogFold(plans[cluster_id])
+            for batch in batches:
+                fold.take(batch)
+            summary = msgspec.json.encode(fold.finish(write_changes)).decode()
+        yield _folded(cluster_id, summary, failures.by_cluster.get(cluster_id))
 
 
 def _folded(cluster_id: str, summary: str | None, failure: str | None) -> pa.RecordBatch:
@@ -134,20 +109,26 @@ class LogFold:
         self._buffered: list[LogRecord] = []
         self._transaction = Transaction[LogRecord]()
         self._marker = -1
-        self._last = plan.rows_from - 1
+        # Offset of the last record, and the last batch with records.
+        self._last = plan.range.start - 1
+        self._last_batch: LogBatch | None = None
         self._records = 0
 
-    def take(self, records: tuple[LogRecord, ...] | LazyRecords) -> None:
-        """Take the next records.
+    def take(self, batch: LogBatch) -> None:
+        """Take the next batch.
 
         Raises:
             DecodeError: a misplaced transaction marker.
             SnapshotCorruptError: the base holds an id twice.
             SparkJobError: records out of order, or beyond the plan's end.
         """
+        records = batch.records
         if not records:
             return
         self._check_order(records)
+        self._last_batch = batch
+        if isinstance(records, tuple) and isinstance(records[0].record, ControlRecord):
+            return
         self._records += len(records)
         if isinstance(records, LazyRecords) and not records.has_markers and not self._transaction.is_open:
             self._count(records)
@@ -211,7 +192,7 @@ class LogFold:
             AclsImage.restored(
                 state.rows_with_heads(np.unique(heads_of(b"".join(ids)))),
                 digest=self._digest,
-                provenance=plan.provenance,
+                provenance=NOWHERE,
                 metadata=self._metadata,
             )
         )
@@ -227,7 +208,7 @@ class LogFold:
                 )
         changed = delta.changes
         state.apply(changed, AclTable.of([acl for acl in changed.values() if acl is not None]))
-        after = delta.apply(plan.provenance)
+        after = delta.apply(NOWHERE)
         self._digest, self._metadata = after.digest, after.metadata
         self._counts.add(delta.counts)
 
@@ -249,19 +230,22 @@ class LogFold:
         state.apply(self._fold.superseded_ids, self._fold.rows)
         self._digest = (self._digest + self._fold.digest) & DIGEST_MASK
         self._counts.add(self._fold.counts)
+        provenance = self._provenance()
         if plan.before is not None:
             before = StoredState.read(self._storage, plan.before, plan.shards)
-            recorded = self._recorder.record_difference(before.rows(), state.rows())
+            recorded = self._recorder.record_difference(before.rows(), state.rows(), provenance.timestamp_ms)
             if plan.wants_changes:
                 state = StoredState(plan.shards, recorded)
         # Spark may run a task twice: each run writes files with unique names.
         attempt = f"{plan.attempt}-{uuid4().hex[:8]}"
+        ref = SnapshotRef(cluster_id=plan.identity.cluster_id, epoch=provenance.epoch, end_offset=plan.end)
         summary = LogSummary(
-            parts=state.put(self._storage, plan.ref, attempt=attempt),
+            provenance=provenance,
+            parts=state.put(self._storage, ref, attempt=attempt),
             digest=digest_to_string(self._digest),
             features=dict(self._metadata.features),
             brokers=dict(self._metadata.brokers),
-            metadata=put_metadata(self._storage, plan.ref, self._metadata, attempt=attempt),
+            metadata=put_metadata(self._storage, ref, self._metadata, attempt=attempt),
             records=self._records,
             counts=self._counts,
             acl_counts=[AclCount(*kind, count) for kind, count in sorted(state.count_by_kind().items())],
@@ -271,3 +255,12 @@ class LogFold:
         if len(changes) and write_changes is not None:
             write_changes(plan, changes)
         return summary
+
+    def _provenance(self) -> Provenance:
+        """Of the new state: by the last batch with records, or by the base if there is none."""
+        end, batch, base = self._plan.end, self._last_batch, self._plan.base
+        if batch is not None:
+            return Provenance(end, batch.epoch, batch.timestamp_ms, end - self._last - 1)
+        before = NOWHERE if base is None else base.provenance
+        tail = end - before.end_offset + before.empty_tail
+        return Provenance(end, before.epoch, before.timestamp_ms, tail)

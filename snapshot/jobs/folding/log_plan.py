@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -12,14 +12,13 @@ from records.entries import SupportedLevels
 from records.ids import uuid_to_string
 from snapshot.digest import digest_from_string
 from snapshot.fold import DeltaCounts
-from snapshot.store.layout import SnapshotRef, parse_shard_part_name
+from snapshot.image import Provenance
+from snapshot.store.layout import parse_shard_part_name
 from snapshot.store.manifest import MetadataFile, SnapshotManifest, SnapshotPart
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from records.log.base import LogIdentity
-    from snapshot.image import Provenance
+    from snapshot.jobs.sources.log_range import LogRange
 
 
 #: Parts of a large state: a million ACLs are then stored in parts of some 3 MB.
@@ -44,8 +43,7 @@ class LogPlan:
     """The work of one batch on one log. Sent to the executors.
 
     Attributes:
-        has_ranges: its rows are ranges (sources.schema).
-        client: client settings of the log's cluster, for tasks that read ranges; may hold secrets.
+        range: the offsets to read: from the base's end on.
         start: first offset of Spark's batch; its changes begin here.
         log_end_time_ms: for its manifest (I10).
         attempt: part of the names of the batch's files; unique to each attempt.
@@ -54,12 +52,8 @@ class LogPlan:
             (I10): the batch's changes are the difference between it and the rebuilt state.
     """
 
-    identity: LogIdentity
-    has_ranges: bool
-    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    range: LogRange
     start: int
-    end: int
-    provenance: Provenance
     log_end_time_ms: int
     shards: int
     attempt: str
@@ -70,26 +64,23 @@ class LogPlan:
     wants_count_deltas: bool
 
     @property
-    def rows_from(self) -> int:
-        """Offset of the first record to fold; below ``start`` if the log is read again."""
-        return 0 if self.base is None else self.base.provenance.end_offset
+    def identity(self) -> LogIdentity:
+        return self.range.identity
+
+    @property
+    def end(self) -> int:
+        return self.range.end
 
     @property
     def is_read_again(self) -> bool:
         """Whether records from before Spark's batch are read, too."""
-        return self.rows_from < self.start
+        return self.range.start < self.start
 
     @property
     def source(self) -> str:
         """The log's name in errors."""
         topic_id = uuid_to_string(self.identity.topic_id)
         return f"the log of cluster {self.identity.cluster_id}, topic id {topic_id}"
-
-    @property
-    def ref(self) -> SnapshotRef:
-        return SnapshotRef(
-            cluster_id=self.identity.cluster_id, epoch=self.provenance.epoch, end_offset=self.end
-        )
 
 
 class AclCount(msgspec.Struct, frozen=True, array_like=True):
@@ -120,11 +111,13 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The result of folding one log; sent to the driver as JSON.
 
     Attributes:
+        provenance: of the state at the plan's end.
         parts: the files of its state.
         brokers: feature levels that the registered brokers' binaries support, by broker id.
         acl_counts: all its ACLs, by kind.
     """
 
+    provenance: Provenance
     parts: list[SnapshotPart]
     digest: str
     features: dict[str, int]
@@ -152,7 +145,7 @@ def log_result(plan: LogPlan, summary: LogSummary, *, gap_until: int = 0) -> Log
         by_type[counted.resource_type] += counted.count
     manifest = SnapshotManifest(
         identity=plan.identity,
-        provenance=plan.provenance,
+        provenance=summary.provenance,
         log_end_time_ms=plan.log_end_time_ms,
         count=by_type.total(),
         count_by_resource_type=dict(by_type),

@@ -1,4 +1,4 @@
-"""Chooses the stored state that a batch continues, and the provenance of the new state.
+"""Chooses the stored state that a batch continues.
 
     base             the newest stored state that can be continued and does not exceed the batch's end
       ends there     nothing to do: the program ended between its manifest and Spark's commit
@@ -21,15 +21,15 @@ from records.log.views import view_logs
 from snapshot.continuation import reason_diverged, reason_too_old
 from snapshot.errors import CheckpointForeignError, SnapshotError, SparkJobError
 from snapshot.files.kraft_checkpoint import checkpoint_of
-from snapshot.image import Provenance
 from snapshot.jobs.sources.log_failures import answered, caught, for_logs
-from snapshot.jobs.sources.logs import connected, ends_early
+from snapshot.jobs.sources.log_ranges import ends_early
+from snapshot.jobs.sources.logs import connected
 from snapshot.store.stored import SnapshotState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from records.log.base import LogIdentity, LogView, MetadataLog
+    from records.log.base import BatchPosition, LogIdentity, LogView, MetadataLog
     from snapshot.jobs.sources.log_failures import LogFailures
     from snapshot.jobs.sources.logs import FollowedLog
     from snapshot.store.manifest import SnapshotManifest, SnapshotPart
@@ -43,17 +43,18 @@ _ONE_BATCH_BYTES: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class NextState:
-    """The base and the provenance of a batch's state.
+    """The base of a batch's state.
 
     Attributes:
         log_end_time_ms: the last time at which the batch's end was known to be the log's end, or a time since
             which no removal was deleted unseen (I10).
+        position_hint: for a reader from the base's end on.
     """
 
     base: SnapshotManifest | None
     before: SnapshotManifest | None
-    provenance: Provenance
     log_end_time_ms: int
+    position_hint: BatchPosition | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +182,7 @@ class LogStates:
         )
 
     def next_state(self, search: BaseSearch, *, end_time_ms: int | None) -> NextState | None:
-        """The base and provenance of a batch's state at the search's end; None if it is already stored.
+        """The base of a batch's state at the search's end; None if it is already stored.
 
         Args:
             search: of this step.
@@ -201,16 +202,16 @@ class LogStates:
             return None
         if base is None:
             self._check_start(view)
-        provenance = _provenance(log, end, base)
+        hint = log.position_hint(0 if base is None else base.provenance.end_offset)
         log.end_reading()
         now_ms = search.queried_at_ms
         return NextState(
             base=base,
             before=before,
-            provenance=provenance,
             log_end_time_ms=_log_end_time_ms(
                 base, now_ms if view.high_watermark == end else end_time_ms, now_ms
             ),
+            position_hint=hint,
         )
 
     def gap_until(self, end: int, view: LogView) -> int:
@@ -409,44 +410,3 @@ def _log_end_time_ms(base: SnapshotManifest | None, end_time_ms: int | None, now
         # Read from the log's start, the state includes every removal that the log holds now.
         return now_ms if base is None else base.log_end_time_ms
     return end_time_ms if base is None else max(end_time_ms, base.log_end_time_ms)
-
-
-def _provenance(log: MetadataLog, end: int, base: SnapshotManifest | None) -> Provenance:
-    """The provenance of the state at ``end``: epoch and time of the last batch with a record below it.
-
-    Logs are only read forwards, and the offsets just below ``end`` may hold no record (transaction markers,
-    compacted records). So the search reads adjacent windows of 2, 4, 8, ... offsets, backwards from ``end``,
-    until one holds a record: most often the first does, and the number of windows is logarithmic in the
-    length of a tail without records. It stops at the base's end.
-    """
-    floor = 0 if base is None else base.provenance.end_offset
-    # The last offset of a transaction is its marker.
-    below, step = end, 2
-    while below > floor:
-        start = max(floor, below - step)
-        found: Provenance | None = None
-        position = start
-        while position < below:
-            try:
-                batches = log.read(position, max_bytes=_ONE_BATCH_BYTES)
-            except DecodeError as error:
-                if error.offset is None or error.offset < end:
-                    raise
-                break  # damage beyond the end does not matter
-            if not batches:
-                break
-            for batch in batches:
-                times = [logged.timestamp_ms for logged in batch.records if logged.offset < end]
-                if times and batch.base_offset < below:
-                    is_complete = batch.end_offset <= end
-                    last = max(logged.offset for logged in batch.records if logged.offset < end)
-                    time_ms = batch.timestamp_ms if is_complete else max(times)
-                    found = Provenance(end, batch.epoch, time_ms, end - last - 1)
-            position = batches[-1].end_offset
-        if found is not None:
-            return found
-        below, step = start, step * 2
-    if base is None:
-        return Provenance(end, 0, 0, end)
-    tail = end - base.provenance.end_offset + base.provenance.empty_tail
-    return Provenance(end, base.provenance.epoch, base.provenance.timestamp_ms, tail)

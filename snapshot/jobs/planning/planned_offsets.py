@@ -1,13 +1,12 @@
 """The offsets of a micro-batch in each log, from the running query.
 
 They are not read from ``<checkpoint>/offsets/<batch>``, because another job may replace that file. The query
-gives them in the file's format: a version, metadata, and for each source in the plan's order a line with the
-batch's end offset. A batch begins where the previous one ended.
+gives them in the file's format: a version, metadata, and a line with the batch's end in each log
+(range_source.py). A batch begins where the previous one ended.
 
     v1
     {"batchWatermarkMs":0,"batchTimestampMs":1795222871590,"conf":{...}}
-    {"acls-a":{"0":1200},"acls-b":{"0":77}}
-    {"clusterId":"...","topicId":"...","offset":266,"epoch":1}
+    {"CLUSTER_ID":{"topicId":"...","offset":266,"epoch":1}}
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from __future__ import annotations
 import json
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from snapshot.errors import SparkJobError
-from snapshot.jobs.sources.logs import sources_of
+from snapshot.jobs.sources.log_ranges import OffsetAndEpoch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,18 +37,26 @@ class PlannedEnds:
     """The ends of one batch."""
 
     timestamp_ms: int
-    ends: Mapping[str, int]
+    ends: Mapping[str, OffsetAndEpoch]
+
+
+class PlannedRange(NamedTuple):
+    """The range of one log; ``end_epoch`` as OffsetAndEpoch."""
+
+    start: int
+    end: int
+    end_epoch: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedOffsets:
     """The offset ranges of one batch.
 
-    ``ranges``: [start, end) by cluster id; only ranges that are not empty.
+    ``ranges``: by cluster id; only ranges that are not empty.
     """
 
     timestamp_ms: int
-    ranges: Mapping[str, tuple[int, int]]
+    ranges: Mapping[str, PlannedRange]
 
 
 class QueryOffsets:
@@ -84,23 +91,23 @@ class QueryOffsets:
             stream = self._jvm.java.io.ByteArrayOutputStream()
             by_source = offsets.toOffsetSeq(execution.sources(), batch.offsetSeqMetadata())
             execution.offsetLog().serialize(by_source, stream)
-            return parse_ends(stream.toString("UTF-8"), logs)
+            return parse_ends(stream.toString("UTF-8"))
 
         planned, before = ends(batch.endOffsets()), ends(batch.startOffsets()).ends
-        ranges = {
-            cluster_id: (before.get(cluster_id, starts[cluster_id]), end)
-            for cluster_id, end in planned.ends.items()
-        }
-        return PlannedOffsets(
-            planned.timestamp_ms, {log: (start, end) for log, (start, end) in ranges.items() if start < end}
-        )
+        ranges = {}
+        for cluster_id in (log.identity.cluster_id for log in logs):
+            begin, end = before.get(cluster_id), planned.ends.get(cluster_id)
+            start = starts[cluster_id] if begin is None else begin.offset
+            if end is not None and start < end.offset:
+                ranges[cluster_id] = PlannedRange(start, end.offset, end.epoch)
+        return PlannedOffsets(planned.timestamp_ms, ranges)
 
 
-def parse_ends(text: str, logs: Sequence[FollowedLog]) -> PlannedEnds:
+def parse_ends(text: str) -> PlannedEnds:
     """Parse offsets in the format of one file of Spark's offset log.
 
     Raises:
-        SparkJobError: it does not match a query on these logs.
+        SparkJobError: it does not match a job's query.
     """
     version, _, rest = text.partition("\n")
     if version.strip() != _VERSION:
@@ -109,39 +116,17 @@ def parse_ends(text: str, logs: Sequence[FollowedLog]) -> PlannedEnds:
             "pyspark version that aclog requires, or another --checkpoint"
         )
     metadata, *lines = rest.rstrip("\n").split("\n")
-    sources = sources_of(logs)
-    if len(lines) != len(sources):
+    if len(lines) != 1:
         raise SparkJobError(
-            f"Spark's checkpoint has {len(lines)} sources, the job has {len(sources)}: start with another "
-            "--checkpoint"
+            f"Spark's checkpoint has {len(lines)} sources, the job has 1: start with another --checkpoint"
         )
-    ends: dict[str, int] = {}
-    for source, line in zip(sources, lines, strict=True):
-        if line.strip() == _NOTHING:
-            continue
-        offsets = json.loads(line)
-        unknown = sorted(offsets.keys() - {log.topic for log in source}) if source[0].topic else []
-        if unknown:
-            raise SparkJobError(
-                f"topics were created after the job's start: {', '.join(unknown)}. Start the job again to "
-                "follow them"
-            )
-        for log in source:
-            end = end_of(log, offsets)
-            if end is not None:
-                ends[log.identity.cluster_id] = end
+    ends = {} if lines[0].strip() == _NOTHING else ends_of(lines[0])
     return PlannedEnds(int(json.loads(metadata)["batchTimestampMs"]), ends)
 
 
-def end_of(log: FollowedLog, offsets: Mapping[str, Any]) -> int | None:
-    """The batch's end offset in a log; None for a topic that the source did not have yet."""
-    topic = log.topic
-    if topic is not None:
-        partitions = offsets.get(topic)
-        return None if partitions is None else int(partitions["0"])
-    if offsets["clusterId"] != log.identity.cluster_id:
-        raise SparkJobError(
-            f"Spark's checkpoint has cluster {offsets['clusterId']} where the job has "
-            f"{log.identity.cluster_id} ({log.url}): start with another --checkpoint"
-        )
-    return int(offsets["offset"])
+def ends_of(text: str) -> dict[str, OffsetAndEpoch]:
+    """Ends by cluster id in the offsets of the source, which may be null before its first batch."""
+    return {
+        cluster_id: OffsetAndEpoch(int(entry["offset"]), entry["epoch"])
+        for cluster_id, entry in (json.loads(text) or {}).items()
+    }

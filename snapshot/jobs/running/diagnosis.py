@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: What the tasks of the jobs import: aclog itself, and the packages of its extra `spark`.
 MODULES: Final = ("snapshot.jobs.folding.log_fold", "pyarrow", "pandas")
+#: What tasks import to read topics: the package of its extra `kafka`.
+TOPIC_MODULE: Final = "confluent_kafka"
 #: A cluster without free cores starts no task, and reports no error.
 TIMEOUT_S: Final = 120.0
 _JAVA: Final = "java_method('java.lang.System', 'getProperty', 'java.version') AS java"

@@ -13,7 +13,8 @@ from typing import Final
 from pyspark.errors import PySparkException
 
 from records.errors import LogUnreachableError
-from snapshot.errors import LogsFailedError, SparkBusyError, SparkJobError
+from snapshot.errors import SparkBusyError, SparkJobError
+from snapshot.jobs.sources.log_failures import PlanningFailedError, failures_of
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 # The last line of a traceback: the error's name and the first line of its message. Frames are indented.
@@ -51,9 +52,8 @@ def job_failure(error: BaseException) -> SparkJobError | LogUnreachableError:
         raised = _raised(text)
         if raised is not None:
             name, message = raised
-            if name == LogsFailedError.__name__:
-                cluster_id, _, reason = message.partition(": ")
-                return LogsFailedError({cluster_id: reason})
+            if name == PlanningFailedError.__name__:
+                return failures_of(message)
             return (LogUnreachableError if name == LogUnreachableError.__name__ else SparkJobError)(message)
     return SparkJobError(_first_line(texts[-1]) if texts else type(error).__name__)
 

@@ -22,7 +22,7 @@ from records.errors import LogError, LogUnreachableError
 from snapshot.errors import CheckpointClaimedError, LogsFailedError, SparkBusyError, SparkJobError
 from snapshot.jobs.running.job import claimed
 from snapshot.jobs.sources.log_failures import LogFailures
-from snapshot.jobs.sources.logs import fleet_checkpoint, require_distinct_clusters, sources_of
+from snapshot.jobs.sources.logs import cluster_count, fleet_checkpoint, require_distinct_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -123,7 +123,7 @@ class Fleet:
                         is_known = True
                         continue
                     if isinstance(error, (CheckpointClaimedError, SparkBusyError)) or (
-                        isinstance(error, LogUnreachableError) and len(sources_of(logs)) == 1
+                        isinstance(error, LogUnreachableError) and cluster_count(logs) == 1
                     ):
                         raise
                     # Spark does not name the log. A new start finds one that was deleted or trimmed, or whose

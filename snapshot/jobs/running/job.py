@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from snapshot.jobs.running.claim import CheckpointClaim
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql.streaming.listener import StreamingQueryListener
@@ -37,7 +37,6 @@ class JobSettings:
             of the batch is committed.
         take_over: see CheckpointClaim.
         claim: of ``checkpoint``, or of the fleet's, and of the output; None: the job makes one.
-        kafka_options: client settings of Spark's Kafka source, without the prefix ``kafka.``.
     """
 
     logs: tuple[FollowedLog, ...]
@@ -50,7 +49,6 @@ class JobSettings:
     isolates_logs: bool = False
     take_over: bool = False
     claim: CheckpointClaim | None = None
-    kafka_options: Mapping[str, str] = field(default_factory=dict)
 
 
 @contextmanager

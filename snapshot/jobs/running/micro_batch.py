@@ -1,8 +1,8 @@
 """One micro-batch of a job: plan each log, fold all logs in one action, put the manifests last.
 
-    each log's rows, or range -> decode -> fold -> its files, the sink's -> a summary    one task for each log
-                                                                                  |
-    the sink's outputs, then the manifests, then retention  <---------------------+      the driver
+    each log's range -> read -> decode -> fold -> its files, the sink's -> a summary      tasks with some logs
+                                                                               |
+    the sink's outputs, then the manifests, then retention  <------------------+          the driver
 
 A failed batch is repeated with the same offsets. Parts without a manifest are ignored, and a log whose
 manifest was put is not folded again.
@@ -13,24 +13,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 import msgspec
 import pyarrow as pa  # at run time: PySpark evaluates the annotations of `fold`
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from snapshot.digest import digest_to_string
-from snapshot.jobs.folding.log_fold import LogFold, fold_logs
+from snapshot.jobs.folding.log_fold import fold_logs
 from snapshot.jobs.folding.log_plan import LogPlan, LogSummary, log_result, shards_of_size
 from snapshot.jobs.folding.schema import FOLDED
 from snapshot.jobs.planning.log_states import LogStates, freshen_states, search_bases, view_states
 from snapshot.jobs.planning.planned_offsets import PlannedOffsets, QueryOffsets
 from snapshot.jobs.running.job import BatchReport, LogReport
 from snapshot.jobs.sources.log_failures import LogFailures, answered, for_logs
-from snapshot.jobs.sources.topic_source import read_topic
+from snapshot.jobs.sources.log_range import LogRange, read_ranges
+from snapshot.jobs.sources.log_ranges import readable_url
 from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.running.job import JobObserver, JobSettings, JobSink
     from snapshot.jobs.sources.logs import FollowedLog
 
-
+#: A task for each of many small logs takes longer than their work.
 _TASKS_PER_CORE: Final = 4
 
 
@@ -78,7 +77,7 @@ class MicroBatches:
         self._lock = threading.Lock()
 
     def run(self, rows: DataFrame, batch_id: int) -> None:
-        """Run one batch on SOURCE rows of Spark's offsets.
+        """Run one batch on Spark's offsets; ``rows``: of its source, which are not read.
 
         Raises:
             LogsFailedError: of single logs, if the job isolates them; nothing is committed.
@@ -122,27 +121,30 @@ class MicroBatches:
         settings = self._settings
         attempt = f"{self._first_offsets.writer}-{uuid4().hex[:8]}"
 
-        changed = {name: span for name, span in planned.ranges.items() if span[0] != span[1]}
-        searches = search_bases({self._states[name]: end for name, (_, end) in changed.items()})
+        searches = search_bases({self._states[name]: each.end for name, each in planned.ranges.items()})
 
         def plan(log: FollowedLog) -> LogPlan | None:
-            start, end = changed[log.identity.cluster_id]
+            start, end, end_epoch = planned.ranges[log.identity.cluster_id]
             state = None
             with failures.collect(log.identity.cluster_id):
                 states = self._states[log.identity.cluster_id]
                 search = answered(searches[states])
                 if self._observer.wants_backlogs:
                     self._observer.planned(states.backlog(start, search))
-                state = states.next_state(search, end_time_ms=self._end_time_ms(planned, log))
+                state = states.next_state(search, end_time_ms=self._end_time_ms(planned))
             if state is None:
                 return None
             return LogPlan(
-                identity=log.identity,
-                has_ranges=log.topic is None,
-                client=log.kafka,
+                range=LogRange(
+                    url=readable_url(log.url),
+                    identity=log.identity,
+                    client=log.kafka,
+                    start=0 if state.base is None else state.base.provenance.end_offset,
+                    end=end,
+                    end_epoch=end_epoch,
+                    position_hint=state.position_hint,
+                ),
                 start=start,
-                end=end,
-                provenance=state.provenance,
                 log_end_time_ms=state.log_end_time_ms,
                 shards=settings.shards or shards_of_size(state.base, end),
                 attempt=attempt,
@@ -153,10 +155,10 @@ class MicroBatches:
                 wants_count_deltas=self._sink.wants_count_deltas,
             )
 
-        logs = [log for log in settings.logs if log.identity.cluster_id in changed]
+        logs = [log for log in settings.logs if log.identity.cluster_id in planned.ranges]
         return [each for each in for_logs(plan, logs) if each is not None]
 
-    def _end_time_ms(self, planned: PlannedOffsets, log: FollowedLog) -> int | None:
+    def _end_time_ms(self, planned: PlannedOffsets) -> int | None:
         """When the batch's end is known to have been the log's end; None if that is unknown (I10).
 
         Without a limit, a batch ends at the log's end when it was planned; with availableNow, at the log's
@@ -164,34 +166,39 @@ class MicroBatches:
         """
         settings = self._settings
         if planned.timestamp_ms < self._started_at_ms or (
-            settings.max_offsets is not None and not self._is_below_limit(planned, settings.max_offsets, log)
+            settings.max_offsets is not None and not self._is_below_limit(planned, settings.max_offsets)
         ):
             return None
         return self._started_at_ms if settings.interval_s is None else planned.timestamp_ms
 
-    def _is_below_limit(self, planned: PlannedOffsets, max_offsets: int, log: FollowedLog) -> bool:
+    def _is_below_limit(self, planned: PlannedOffsets, max_offsets: int) -> bool:
         """Whether the limit is known to have excluded nothing.
 
-        Spark divides the limit among the topics of a source, and rounds down. A directory's record batch is
-        never split, so there a small batch proves nothing.
+        The source divides the limit among the logs, and rounds down. A record batch is never split, so where
+        a log has batches a small batch of the query proves nothing.
         """
-        topics = [each.identity.cluster_id for each in self._settings.logs if each.topic is not None]
-        ranges = (planned.ranges.get(cluster_id, (0, 0)) for cluster_id in topics)
-        offsets = sum(end - start for start, end in ranges)
-        return log.topic is not None and offsets + len(topics) < max_offsets
+        logs = self._settings.logs
+        offsets = sum(each.end - each.start for each in planned.ranges.values())
+        return all(log.topic is not None for log in logs) and offsets + len(logs) < max_offsets
 
     def _fold(self, rows: DataFrame, plans: Sequence[LogPlan], failures: LogFailures) -> list[LogResult]:
         """Run the batch's only action: it writes the parts and the sink's files."""
-        by_cluster = {plan.identity.cluster_id: plan for plan in plans}
         write_changes = self._sink.changes_writer(plans)
         isolates_logs = self._settings.isolates_logs
+        spark = rows.sparkSession
+        tasks = _tasks(plans, spark.sparkContext.defaultParallelism * _TASKS_PER_CORE)
 
         def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return fold_logs(
-                batches, plans=by_cluster, write_changes=write_changes, isolates_logs=isolates_logs
-            )
+            for task in [number for batch in batches for number in batch.column(0).to_pylist()]:
+                yield from fold_logs(
+                    read_ranges(plan.range for plan in tasks[task]),
+                    plans={plan.identity.cluster_id: plan for plan in tasks[task]},
+                    write_changes=write_changes,
+                    isolates_logs=isolates_logs,
+                )
 
-        folded = self._source(rows, plans).mapInArrow(fold, FOLDED).collect()
+        # Not by the source's rows, which would need a second Python process for each task.
+        folded = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(fold, FOLDED).collect()
         summaries = {
             row.cluster_id: msgspec.json.decode(row.summary, type=LogSummary)
             for row in folded
@@ -207,37 +214,11 @@ class MicroBatches:
         def result(plan: LogPlan) -> LogResult | None:
             cluster_id = plan.identity.cluster_id
             with failures.collect(cluster_id):
-                summary = summaries.get(cluster_id)
-                if summary is None:
-                    # Only markers or gaps: the state is the same at a later end offset.
-                    summary = LogFold(plan).finish(write_changes)
                 gap_until = self._states[cluster_id].gap_until(plan.end, answered(views[cluster_id]))
-                return log_result(plan, summary, gap_until=gap_until)
+                return log_result(plan, summaries[cluster_id], gap_until=gap_until)
             return None
 
         return [each for each in for_logs(result, folded_plans) if each is not None]
-
-    def _source(self, rows: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
-        """SOURCE rows of the plans: those of the batch, and topics that are read again."""
-        logs = {log.identity.cluster_id: log for log in self._settings.logs}
-        again = [plan for plan in plans if plan.is_read_again and not plan.has_ranges]
-        with_batch = [plan.identity.cluster_id for plan in plans if plan not in again]
-        sources = []
-        if len(with_batch) == len(logs):
-            sources.append(rows)
-        elif with_batch:
-            # Rows without a cluster id must reach the task, which fails on them.
-            of_plans = F.col("cluster_id").isin(with_batch) | F.col("cluster_id").isNull()
-            sources.append(rows.where(of_plans))
-        for plan in again:
-            log = logs[plan.identity.cluster_id]
-            sources.append(
-                read_topic(rows.sparkSession, log, plan.rows_from, plan.end, self._settings.kafka_options)
-            )
-        source = reduce(DataFrame.unionByName, sources)
-        tasks = rows.sparkSession.sparkContext.defaultParallelism * _TASKS_PER_CORE
-        # A task for each of many small logs takes longer than their work.
-        return source.coalesce(tasks) if len(plans) > tasks else source
 
     def _commit(self, result: LogResult) -> LogReport:
         plan = result.plan
@@ -255,3 +236,14 @@ class MicroBatches:
             records=result.summary.records,
             is_read_again=plan.is_read_again,
         )
+
+
+def _tasks(plans: Sequence[LogPlan], count: int) -> list[list[LogPlan]]:
+    """The plans of each task: the largest ones first, each to the task that has the fewest offsets."""
+    tasks: list[list[LogPlan]] = [[] for _ in range(min(count, len(plans)))]
+    sizes = [0] * len(tasks)
+    for plan in sorted(plans, key=lambda each: each.range.start - each.end):
+        task = sizes.index(min(sizes))
+        tasks[task].append(plan)
+        sizes[task] += plan.end - plan.range.start
+    return tasks

@@ -10,7 +10,6 @@ published if it publishes tables. It is known while a batch runs or fails, becau
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from contextlib import contextmanager
@@ -24,9 +23,8 @@ from prometheus_client.registry import Collector
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from snapshot.errors import SparkJobError
-from snapshot.jobs.planning.planned_offsets import end_of
+from snapshot.jobs.planning.planned_offsets import ends_of
 from snapshot.jobs.running.job import JobObserver
-from snapshot.jobs.sources.logs import sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -171,7 +169,7 @@ class QueryProgress(JobObserver):
     def __init__(self, logs: Sequence[FollowedLog], job: str, clock_s: Callable[[], float]) -> None:
         self._job = job
         self._clock_s = clock_s
-        self._sources = sources_of(logs)
+        self._cluster_ids = {log.identity.cluster_id for log in logs}
         self._lock = threading.Lock()
         self._run_id: UUID | None = None
         # By batch, until Spark reports that it is done.
@@ -186,9 +184,8 @@ class QueryProgress(JobObserver):
     def follow(self, logs: Sequence[FollowedLog]) -> None:
         """The job starts its query on these logs."""
         with self._lock:
-            self._sources = sources_of(logs)
-            ids = {log.identity.cluster_id for log in logs}
-            known = {name: each for name, each in self._progress.logs.items() if name in ids}
+            self._cluster_ids = {log.identity.cluster_id for log in logs}
+            known = {name: each for name, each in self._progress.logs.items() if name in self._cluster_ids}
             self._progress = replace(self._progress, logs=known)
 
     def failing(self, count: int) -> None:
@@ -234,7 +231,7 @@ class QueryProgress(JobObserver):
             "Logs of a fleet without which the job continues, because they fail.",
             self._failing,
         )
-        yield self._gauge("aclog_spark_logs", "Logs of the job's query.", sum(map(len, self._sources)))
+        yield self._gauge("aclog_spark_logs", "Logs of the job's query.", len(self._cluster_ids))
         yield self._counter(
             "aclog_spark_query_failures",
             "Times that the job's query ended with an error since the job started.",
@@ -353,10 +350,12 @@ class QueryProgress(JobObserver):
             current = self._progress
             is_batch = "addBatch" in progress.durationMs
             trigger_s = _seconds(progress.timestamp)
-            for source, reported in zip(self._sources, progress.sources, strict=True):
-                latest = _ends(source, reported.latestOffset)
-                for cluster_id, end in _ends(source, reported.endOffset).items():
-                    log_end = latest.get(cluster_id, end)
+            for reported in progress.sources:
+                latest = ends_of(reported.latestOffset or "{}")
+                for cluster_id, position in ends_of(reported.endOffset or "{}").items():
+                    if cluster_id not in self._cluster_ids:
+                        continue
+                    end, log_end = position.offset, latest.get(cluster_id, position).offset
                     known = self._progress.logs.get(cluster_id, _LogProgress(end, log_end))
                     if known.next_s is not None:
                         log_end = max(known.log_end, log_end)  # the next batch has begun
@@ -418,15 +417,6 @@ class _Listener(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         for query in self._queries:
             query.terminated(event.runId)
-
-
-def _ends(source: Sequence[FollowedLog], text: str | None) -> dict[str, int]:
-    """Offsets by cluster id in Spark's report of one source; there are none before the first batch."""
-    offsets = json.loads(text) if text else None
-    if not isinstance(offsets, dict):
-        return {}
-    found = {log.identity.cluster_id: end_of(log, offsets) for log in source}
-    return {cluster_id: end for cluster_id, end in found.items() if end is not None}
 
 
 def _seconds(timestamp: str) -> float:

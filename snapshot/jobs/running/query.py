@@ -8,14 +8,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from snapshot.errors import SparkBusyError, SparkJobError
+from snapshot.errors import SparkBusyError
 from snapshot.jobs.planning.first_offsets import read_first_offsets
 from snapshot.jobs.planning.log_states import LogStates, choose_starts
 from snapshot.jobs.planning.planned_offsets import QueryOffsets
@@ -24,13 +23,12 @@ from snapshot.jobs.running.job import JobObserver, claimed
 from snapshot.jobs.running.micro_batch import MicroBatches
 from snapshot.jobs.session.s3a import checkpoint_session
 from snapshot.jobs.sources.log_failures import LogFailures
-from snapshot.jobs.sources.logs import bind_checkpoint, sources_of
+from snapshot.jobs.sources.logs import bind_checkpoint
 from snapshot.jobs.sources.range_source import read_ranges_stream
-from snapshot.jobs.sources.topic_source import read_topics_stream
 from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -144,8 +142,8 @@ def _run_query(
 ) -> None:
     """One start of the query, to its end; sets ``begun`` with its first batch."""
     with ExitStack() as on_exit, as_job_failure():
-        job_spark = spark
-        spark, checkpoint = checkpoint_session(job_spark, settings.checkpoint)
+        job_spark, directory = spark, bind_checkpoint(settings.checkpoint, settings.logs)
+        spark, checkpoint = checkpoint_session(job_spark, directory)
         if spark is not job_spark and (listener := control.observer.listener) is not None:
             spark.streams.addListener(listener)
             on_exit.callback(spark.streams.removeListener, listener)
@@ -153,9 +151,8 @@ def _run_query(
         states = {log.identity.cluster_id: LogStates(log, store) for log in settings.logs}
         for log_states in states.values():
             on_exit.callback(log_states.close)
-        bind_checkpoint(settings.checkpoint, settings.logs)
         first_offsets = read_first_offsets(
-            settings.checkpoint,
+            directory,
             settings.logs,
             lambda: choose_starts(
                 states, LogFailures(is_collecting=settings.isolates_logs), keep=settings.keep
@@ -178,7 +175,13 @@ def _run_query(
 
         try:
             with control.starting:
-                stream = _stream(spark, settings, first_offsets.starts)
+                stream = read_ranges_stream(
+                    spark,
+                    settings.logs,
+                    first_offsets.starts,
+                    max_offsets=settings.max_offsets,
+                    isolates_logs=settings.isolates_logs,
+                )
                 writer = stream.writeStream.foreachBatch(run_batch).queryName(sink.name)
                 writer = writer.option("checkpointLocation", checkpoint)
                 if settings.interval_s is None:
@@ -215,39 +218,6 @@ def _has_ended(
     if micro_batches.freshen() and on_idle is not None and not is_ended:
         on_idle()
     return bool(is_ended)
-
-
-def _stream(spark: SparkSession, settings: JobSettings, starts: Mapping[str, int]) -> DataFrame:
-    """SOURCE rows of all logs, by sources in the order that the checkpoint is bound to."""
-    streams = []
-    for source in sources_of(settings.logs):
-        first = source[0]
-        if first.topic is None:
-            start = starts[first.identity.cluster_id]
-            streams.append(
-                read_ranges_stream(
-                    spark,
-                    first,
-                    max_offsets=settings.max_offsets,
-                    starting_offset=start,
-                    isolates_logs=settings.isolates_logs,
-                )
-            )
-            continue
-        streams.append(
-            read_topics_stream(
-                spark,
-                source,
-                max_offsets=settings.max_offsets,
-                starting_offsets={
-                    log.topic: starts[log.identity.cluster_id] for log in source if log.topic is not None
-                },
-                kafka_options=settings.kafka_options,
-            )
-        )
-    if not streams:
-        raise SparkJobError("no log to follow was named: give --log or --topics-pattern")
-    return reduce(DataFrame.unionByName, streams)
 
 
 @contextmanager

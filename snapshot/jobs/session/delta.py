@@ -1,7 +1,7 @@
 """Delta Lake for Spark: its jars, with their checksums, and the settings of a session that uses it.
 
-The version fits exactly one version of Spark. The jars are downloaded once, like the Kafka connector's
-(jars.py), into ``~/.cache/aclog/delta-jars/<version>``, or are in the directory that ACLOG_DELTA_JARS names.
+The version fits exactly one version of Spark. The jars are downloaded once (jars.py),
+into ``~/.cache/aclog/delta-jars/<version>``, or are in the directory that ACLOG_DELTA_JARS names.
 Their other dependencies are in Spark. ``python -m snapshot.jobs.session.delta`` downloads them without a job.
 """
 

@@ -1,19 +1,14 @@
-"""Jars of Spark's Kafka connector, with their checksums; downloaded once and cached.
+"""Jars that fit the pinned Spark, with their checksums; downloaded once and cached.
 
-They are in ``~/.cache/aclog/spark-jars/<Spark's version>`` (below XDG_CACHE_HOME, if set), or in the
-directory that ACLOG_SPARK_JARS names. For a machine without access to Maven Central, copy that directory.
-
-As a program: ``python -m snapshot.jobs.session.jars`` downloads and prints the directory; ``--checksums``
-prints paths and SHA-256 of Maven's jars (for another version).
+They are in ``~/.cache/aclog/<folder>/<version>`` (below XDG_CACHE_HOME, if set), or in a directory that an
+environment variable names. For a machine without access to Maven Central, copy that directory.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
-import tempfile
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,44 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from records.install_command import install_command
 from snapshot.errors import SparkJarsError
-from snapshot.jobs.session.ivy import Jar, fetch, jar_directory
+from snapshot.jobs.session.ivy import Jar, jar_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
-#: Version of the connector and of the pyspark that it belongs to.
+#: The pyspark that the jobs are written for.
 SPARK_VERSION: Final = "4.2.0"
-#: 4.0.0 works with it, and is also in registries that lack later versions.
-TOKEN_PROVIDER_VERSION: Final = "4.0.0"  # noqa: S105 - not a password
-_SCALA: Final = "2.13"
-
-DIRECTORY_VARIABLE: Final = "ACLOG_SPARK_JARS"
-#: The package for --packages, with which Spark downloads the connector.
-PACKAGE: Final = f"org.apache.spark:spark-sql-kafka-0-10_{_SCALA}:{SPARK_VERSION}"
-
-#: The connector and its dependencies that are not in pyspark.
-JARS: Final = (
-    Jar(
-        f"org/apache/spark/spark-sql-kafka-0-10_{_SCALA}/{SPARK_VERSION}/"
-        f"spark-sql-kafka-0-10_{_SCALA}-{SPARK_VERSION}.jar",
-        "64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705",
-    ),
-    Jar(
-        f"org/apache/spark/spark-token-provider-kafka-0-10_{_SCALA}/{TOKEN_PROVIDER_VERSION}/"
-        f"spark-token-provider-kafka-0-10_{_SCALA}-{TOKEN_PROVIDER_VERSION}.jar",
-        "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
-    ),
-    Jar(
-        "org/apache/kafka/kafka-clients/3.9.2/kafka-clients-3.9.2.jar",
-        "014b4ef36884478a932641818b080c36a8f8e2e92dc771e800c9d2694f4f83d8",
-    ),
-    Jar(
-        "org/apache/commons/commons-pool2/2.13.1/commons-pool2-2.13.1.jar",
-        "f77a5060d6936a9144023584232f9de3f2248f1abfe156e9d31795f18770674f",
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,18 +105,6 @@ class PinnedJars:
             )
 
 
-CONNECTOR: Final = PinnedJars(
-    "Spark's Kafka connector",
-    SPARK_VERSION,
-    "Only logs in topics",
-    "spark-jars",
-    DIRECTORY_VARIABLE,
-    PACKAGE,
-    "spark-sql-kafka-0-10",
-    JARS,
-)
-
-
 def has_class(spark: SparkSession, name: str) -> bool:
     """Whether a session's driver can load a Java class."""
     jvm: Any = spark._jvm  # noqa: SLF001 - no public API for classes
@@ -166,25 +120,3 @@ def exit_code_of(action: Callable[[], None]) -> int:
         print(f"Error: {error}", file=sys.stderr)  # noqa: T201
         return 3
     return 0
-
-
-def main(argv: list[str]) -> int:
-    """Download and check; or print checksums. Exit codes: 0, 2 wrong usage, 3 no jars."""
-    if argv == ["--checksums"]:
-        return exit_code_of(_print_checksums)
-    if argv:
-        print("usage: python -m snapshot.jobs.session.jars [--checksums]", file=sys.stderr)  # noqa: T201
-        return 2
-    return exit_code_of(CONNECTOR.print_directory)
-
-
-def _print_checksums() -> None:
-    with tempfile.TemporaryDirectory() as scratch:
-        fetch(Path(scratch), JARS, CONNECTOR.title)
-        for jar in JARS:
-            digest = hashlib.sha256(Path(scratch, jar.file).read_bytes()).hexdigest()
-            print(f"{digest}  {jar.path}")  # noqa: T201
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

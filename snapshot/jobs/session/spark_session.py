@@ -22,7 +22,7 @@ from records.properties import parse_properties
 from snapshot.errors import SparkJarsError, SparkJobError
 from snapshot.jobs.session.archive import archive_settings, driver_path
 from snapshot.jobs.session.delta import DELTA, EXTENSION, EXTENSIONS
-from snapshot.jobs.session.jars import CONNECTOR, PACKAGE, SPARK_VERSION, has_class
+from snapshot.jobs.session.jars import SPARK_VERSION, has_class
 from snapshot.jobs.session.jvm import start_jvm
 from snapshot.jobs.session.s3a import FILE_SYSTEM, S3A, configure_s3a
 from snapshot.jobs.session.s3a import PACKAGE as S3A_PACKAGE
@@ -34,7 +34,6 @@ _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 #: Set by spark-submit, whose JVM runs this program.
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 _SUBMIT_ARGS: Final = "PYSPARK_SUBMIT_ARGS"
-_CONNECTOR_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _LOOPBACK: Final = "127.0.0.1"
 
 _MASTER: Final = "spark.master"
@@ -42,7 +41,7 @@ _JARS: Final = "spark.jars"
 _PYTHON: Final = "spark.pyspark.python"
 _PACKAGES: Final = "spark.jars.packages"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
-#: Settings by which a user may have added the connector.
+#: Settings by which a user may have added jars.
 _CLASS_PATHS: Final = (_JARS, _PACKAGES, "spark.driver.extraClassPath")
 
 #: Defaults of aclog; the user's settings have priority.
@@ -64,7 +63,6 @@ def spark_session(
     packages: Sequence[str] = (),
     conf: Mapping[str, str] | None = None,
     archive: Path | None = None,
-    needs_kafka: bool,
     needs_s3: bool = False,
     shows_output: bool = False,
 ) -> SparkSession:
@@ -76,8 +74,7 @@ def spark_session(
         packages: Maven coordinates that Spark downloads.
         conf: Spark's settings, with priority over all others. An active session is not changed.
         archive: packages of the executors (session/archive.py).
-        needs_kafka: a log is a topic. The connector's jars are added if the user adds none.
-        needs_s3: Spark itself reads or writes a path on S3. S3A's jars are added likewise.
+        needs_s3: Spark itself reads or writes a path on S3. S3A's jars are added if the user adds none.
         shows_output: show the output of the JVM and its Python processes.
 
     Raises:
@@ -98,17 +95,12 @@ def spark_session(
             settings |= archive_settings(archive, given | settings)
         if not is_submitted:
             configures_logging = _configures_logging(given | settings)
-            settings |= _jvm_settings(given | settings, needs_kafka=needs_kafka, needs_s3=needs_s3)
+            settings |= _jvm_settings(given | settings, needs_s3=needs_s3)
             if archive is not None:
                 os.environ["PYTHONPATH"] = driver_path()
             jvm_conf = SparkConf().setAll(list(settings.items())).setAppName(app_name)
             start_jvm(jvm_conf, shows_output=shows_output or configures_logging)
         session = _started(app_name, settings)
-    if needs_kafka and not has_class(session, _CONNECTOR_CLASS):
-        raise SparkJarsError(
-            f"this Spark has no Kafka connector: give spark-submit --packages {PACKAGE}, or the connector's "
-            "jars with --jars"
-        )
     if needs_s3:
         if not has_class(session, FILE_SYSTEM):
             raise SparkJarsError(
@@ -124,9 +116,7 @@ def has_session() -> bool:
     return SparkSession.getActiveSession() is not None
 
 
-def _jvm_settings(
-    settings: Mapping[str, str], *, needs_kafka: bool, needs_s3: bool = False
-) -> dict[str, str]:
+def _jvm_settings(settings: Mapping[str, str], *, needs_s3: bool = False) -> dict[str, str]:
     """Settings that a new JVM needs besides ``settings``; sets its environment, too."""
     added = {}
     if _PYTHON in settings:
@@ -141,7 +131,7 @@ def _jvm_settings(
         added[_JAVA_OPTIONS] = " ".join(filter(None, (settings.get(_JAVA_OPTIONS), option)))
     jars: list[Path] = []
     needs_delta = EXTENSION in settings.get(EXTENSIONS, "").split(",")
-    for pinned, is_needed in ((CONNECTOR, needs_kafka), (DELTA, needs_delta), (S3A, needs_s3)):
+    for pinned, is_needed in ((DELTA, needs_delta), (S3A, needs_s3)):
         if not is_needed:
             continue
         if not _includes(settings, pinned.part):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final, TypeVar
+
+import msgspec
 
 from records.errors import AclogError, DecodeError, LogError, LogUnreachableError
 from snapshot.errors import HistoryForeignError, LogsFailedError, SparkJobError
@@ -38,6 +40,18 @@ def answered(found: _R | AclogError) -> _R:
     if isinstance(found, AclogError):
         raise found
     return found
+
+
+class PlanningFailedError(SparkJobError):
+    """A LogsFailedError in a process of Spark, whose text another process can read (``failures_of``)."""
+
+    def __init__(self, failures: Mapping[str, str]) -> None:
+        super().__init__(msgspec.json.encode(dict(failures)).decode())
+
+
+def failures_of(text: str) -> LogsFailedError:
+    """The error that a PlanningFailedError with this text stands for."""
+    return LogsFailedError(msgspec.json.decode(text, type=dict[str, str]))
 
 
 class LogFailures:

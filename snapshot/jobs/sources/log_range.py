@@ -1,80 +1,95 @@
-"""LogRange: a range of a log of batches, planned on the driver and read by the task that folds it.
+"""LogRange: a range of a log, planned on the driver and read by the task that folds it.
 
-It is sent as one SOURCE row, so that the records do not pass through the JVM.
+The records do not pass through the JVM, nor through a source of Spark, whose reading would need a second
+Python process for each task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-
-import msgspec
-import pyarrow as pa
+from dataclasses import dataclass, field
 
 from records.columns.batches import to_log_batches
 from records.errors import LogError, OffsetOutOfRangeError
-from records.ids import uuid_from_string
 from records.log.base import BatchPosition, LogIdentity
+from records.log.open import TOPIC, kind_of
 from records.log_batch import LogBatch
-from snapshot.jobs.sources.log_ranges import open_ranged, out_of_range
-from snapshot.jobs.sources.logs import ends_early
-from snapshot.jobs.sources.schema import SOURCE_ARROW
+from snapshot.jobs.sources.log_ranges import ends_early, open_ranged, out_of_range
 
 
-class LogRange(msgspec.Struct, frozen=True):
-    """A range to read.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRange:
+    """A range to read; not empty.
 
     Attributes:
-        url: of the log; client settings, which may hold secrets, are not in a row.
-        cluster_id, topic_id: the expected identity; the topic id as Kafka's 22 characters.
-        start, end: offsets.
-        end_epoch: of the batch that ends at ``end``.
+        url: of the log; of a directory with an absolute path, as tasks may have another working directory.
+        identity: the expected one.
+        client: client settings of the cluster that has the log; may hold secrets.
+        end_epoch: of the record batch that ends at ``end``; None for a topic, which has messages.
         position_hint: position in the log's files from which to seek ``start``.
     """
 
     url: str
-    cluster_id: str
-    topic_id: str
+    identity: LogIdentity
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
     start: int
     end: int
     end_epoch: int | None
     position_hint: BatchPosition | None = None
 
-    def to_row(self) -> pa.RecordBatch:
-        row = {
-            "cluster_id": self.cluster_id,
-            "topic_id": self.topic_id,
-            "partition": 0,
-            "offset": self.start,
-            "timestamp": 0,
-            "value": msgspec.json.encode(self),
-        }
-        return pa.RecordBatch.from_pylist([row], SOURCE_ARROW)
 
+def read_ranges(ranges: Iterable[LogRange]) -> Iterator[tuple[str, Iterator[LogBatch]]]:
+    """Cluster id and batches of each range, in any order. Take the batches before the next range.
 
-def read_ranges(rows: pa.RecordBatch, start: int, client: Mapping[str, str]) -> Iterator[LogBatch]:
-    """Read the batches of ranges.
+    Topics of one cluster are read by one consumer.
 
     Args:
-        rows: of `LogRange.to_row`.
-        start: first offset to read; it may lie before the ranges.
-        client: client settings of the log's cluster.
+        ranges: each of another log.
+
+    The iterator of a range raises:
+        DecodeError: a damaged batch, or a record that cannot be decoded; with file or log, and offset.
+        LogError: the log has changed since the range was planned, or cannot be read.
+        SparkJobError: it was trimmed or truncated.
 
     Raises:
-        DecodeError: a damaged batch, or a record that cannot be decoded; with file or log, and offset.
-        LogError: the log has changed since the range was planned, or is out of reach.
-        SparkJobError: it was trimmed or truncated.
+        LogUnreachableError: the cluster of topics does not answer.
     """
-    for value in rows.column("value").to_pylist():
-        yield from _read(msgspec.json.decode(value, type=LogRange), start, client)
+    topics: dict[tuple[str, frozenset[tuple[str, str]]], list[LogRange]] = {}
+    for each in ranges:
+        if kind_of(each.url) == TOPIC:
+            # Loads the client library, which only topics need.
+            from records.log.topic.url import parse_topic_url  # noqa: PLC0415
+
+            servers = parse_topic_url(each.url).bootstrap_servers
+            topics.setdefault((servers, frozenset(each.client.items())), []).append(each)
+        else:
+            yield each.identity.cluster_id, _read(each)
+    for (servers, _), of_cluster in topics.items():
+        yield from _read_topics(servers, of_cluster)
 
 
-def _read(wanted: LogRange, start: int, client: Mapping[str, str]) -> Iterator[LogBatch]:
-    identity = LogIdentity(wanted.cluster_id, uuid_from_string(wanted.topic_id))
-    with closing(open_ranged(wanted.url, identity, client)) as log:
-        if wanted.position_hint is not None and start >= wanted.start:
+def _read_topics(servers: str, ranges: Sequence[LogRange]) -> Iterator[tuple[str, Iterator[LogBatch]]]:
+    from records.log.topic.range_reader import TopicRange, TopicRangeReader  # noqa: PLC0415 - as above
+
+    cluster_ids = {each.url: each.identity.cluster_id for each in ranges}
+    with closing(TopicRangeReader(servers, ranges[0].client)) as reader:
+        for found, batches in reader.read([TopicRange(each.url, each.start, each.end) for each in ranges]):
+            yield cluster_ids[found.url], _of_topic(found.url, batches)
+
+
+def _of_topic(url: str, batches: Iterator[LogBatch]) -> Iterator[LogBatch]:
+    try:
+        yield from batches
+    except OffsetOutOfRangeError as error:
+        raise out_of_range(url, error) from error
+
+
+def _read(wanted: LogRange) -> Iterator[LogBatch]:
+    with closing(open_ranged(wanted.url, wanted.identity, wanted.client)) as log:
+        if wanted.position_hint is not None:
             log.use_position_hint(wanted.position_hint)
-        position, epoch = start, None
+        position, epoch = wanted.start, None
         while position < wanted.end:
             try:
                 read = log.read_raw(position)
@@ -83,9 +98,7 @@ def _read(wanted: LogRange, start: int, client: Mapping[str, str]) -> Iterator[L
             if not read:
                 raise ends_early(wanted.url, position, wanted.end)
             read = [batch for batch in read if batch.base_offset < wanted.end]
-            batches, problem = to_log_batches(
-                [batch for batch in read if not batch.is_control], columns_from=0
-            )
+            batches, problem = to_log_batches(read, columns_from=0)
             yield from batches
             if problem is not None:
                 raise problem.located(source=wanted.url)

@@ -15,11 +15,11 @@ from records.batch import COMPRESSION_MASK, RecordBatch
 from records.content import to_log_batch
 from records.errors import DecodeError, LogCorruptError, LogError, LogUnreachableError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
-from records.log.base import BatchLog, BatchPosition, LogIdentity
-from records.log.open import open_batches
+from records.log.base import BatchLog, LogIdentity
+from records.log.directory.log import directory_of
+from records.log.open import DIRECTORY, QUORUM, kind_of, open_batches
 from records.transactions import is_open_after
 from snapshot.errors import CheckpointForeignError, SparkJobError
-from snapshot.jobs.sources.logs import ends_early
 
 # Size of one read while searching an end: planning should not cost much more than the records of a batch.
 _SCAN_BYTES: Final = 256 * 1024
@@ -53,10 +53,6 @@ class LogRanges:
     def high_watermark(self) -> int:
         """One past the last committed offset."""
         return self._log.high_watermark()
-
-    def position_hint(self, offset: int) -> BatchPosition | None:
-        """A position in the log's files from which readers can seek ``offset``."""
-        return self._log.position_hint(offset)
 
     def next_end(self, start: OffsetAndEpoch, *, below: int, max_offsets: int | None) -> OffsetAndEpoch:
         """The end of a query's batch that begins at ``start``; ``start`` itself if there is nothing to read.
@@ -143,6 +139,11 @@ def open_ranged(url: str, identity: LogIdentity | None, client: Mapping[str, str
     return log
 
 
+def readable_url(url: str) -> str:
+    """The URL of a log for other processes, which may have another working directory."""
+    return str(directory_of(url)) if kind_of(url) == DIRECTORY else url
+
+
 def describe(identity: LogIdentity) -> str:
     """The log's name in messages."""
     return f"the log of cluster {identity.cluster_id} with topic id {uuid_to_string(identity.topic_id)}"
@@ -157,6 +158,20 @@ def out_of_range(url: str, error: OffsetOutOfRangeError) -> LogUnreachableError 
             "that offset or a later one, or at Kafka's checkpoint"
         )
     return ends_early(url, error.end, error.offset)
+
+
+def ends_early(url: str, end: int, wanted: int) -> LogUnreachableError | SparkJobError:
+    """The error for a log that is shorter than it was; a controller may just be a former leader."""
+    if kind_of(url) == QUORUM:
+        return LogUnreachableError(
+            f"{url}: the controller reports the log as committed up to offset {end}, but {wanted} already "
+            "was: it is a former leader, or the cluster was restored from a backup. Start again; use another "
+            "checkpoint only if the error persists"
+        )
+    return SparkJobError(
+        f"{url}: the log was truncated: it ends at offset {end}, but the next one to read is {wanted}. Start "
+        "again with another checkpoint"
+    )
 
 
 def _is_open_after(batch: RecordBatch, *, is_open: bool) -> bool:

@@ -5,9 +5,10 @@ cluster id is its key everywhere. A pattern with a group finds the logs of a fle
 topic's name is the id of the cluster whose ACLs the topic holds, which is not the cluster that hosts the
 topic.
 
-Spark binds a checkpoint to its sources by their number and order, and to a topic by its name. It does not
-notice a topic that was deleted and created again, or logs that were swapped. ``bind_checkpoint`` refuses
-those, by the file ``<checkpoint>/aclog-logs.json``.
+A checkpoint is bound to its logs by the file ``<checkpoint>/aclog-logs.json``: ``bind_checkpoint`` refuses
+others, and a topic that was deleted and created again. Where Spark cannot continue its position, the job
+continues in a new directory below its checkpoint, at its newest stored states: those are the commits of its
+batches.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from records.errors import AclogError, LogError, LogNotFoundError, LogUnreachableError
+from records.errors import AclogError, LogError, LogNotFoundError
 from records.ids import uuid_to_string
 from records.java_pattern import JavaPattern
 from records.log.base import LogIdentity
 from records.log.client_keys import NamedSettings, keys_of
-from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, matching_topics, open_log
+from records.log.open import DIRECTORY, POLLED, TOPIC, kind_of, matching_topics, open_log
 from records.log.shared_clients import SharedClients
 from records.log.topic.url import SCHEME, parse_topic_url
 from records.log.views import connect_logs
-from snapshot.errors import CheckpointForeignError, SnapshotError, SparkJobError
+from snapshot.errors import CheckpointForeignError, SnapshotError
 from snapshot.jobs.sources.log_failures import answered, caught, for_logs
 from snapshot.store.storage import Storage
 
@@ -47,7 +48,8 @@ _FLEET: Final = "fleet-"
 _FLEET_NAME: Final = re.compile(r"fleet-[1-9][0-9]*")
 #: The directory of Spark's offset log in a checkpoint.
 _OFFSETS: Final = "offsets"
-_VERSION: Final = 1
+#: Version 1 had several sources, and topics by their names: Spark's position there has another form.
+_VERSION: Final = 2
 _NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -120,60 +122,41 @@ def require_distinct_clusters(logs: Sequence[FollowedLog]) -> None:
             )
 
 
-def sources_of(logs: Sequence[FollowedLog]) -> list[tuple[FollowedLog, ...]]:
-    """Group the logs by source: one for each log of batches, one for all topics of one cluster.
-
-    The list has the order of the sources in the job's plan, and so in Spark's checkpoint.
-    """
-    sources: dict[str, list[FollowedLog]] = {}
-    for log in logs:
-        sources.setdefault(log.bootstrap_servers or f"{kind_of(log.url)}:{log.url}", []).append(log)
-    return [tuple(source) for source in sources.values()]
+def cluster_count(logs: Sequence[FollowedLog]) -> int:
+    """The number of clusters and directories that have the logs."""
+    return len({log.bootstrap_servers or log.url for log in logs})
 
 
-def ends_early(url: str, end: int, wanted: int) -> LogUnreachableError | SparkJobError:
-    """The error for a log that is shorter than it was; a controller may just be a former leader."""
-    if kind_of(url) == QUORUM:
-        return LogUnreachableError(
-            f"{url}: the controller reports the log as committed up to offset {end}, but {wanted} already "
-            "was: it is a former leader, or the cluster was restored from a backup. Start again; use another "
-            "checkpoint only if the error persists"
-        )
-    return SparkJobError(
-        f"{url}: the log was truncated: it ends at offset {end}, but the next one to read is {wanted}. Start "
-        "again with another checkpoint"
-    )
+def bind_checkpoint(checkpoint_url: str, logs: Sequence[FollowedLog]) -> str:
+    """Check that a checkpoint belongs to these logs, bind a new one to them; returns Spark's directory.
 
-
-def bind_checkpoint(checkpoint_url: str, logs: Sequence[FollowedLog]) -> None:
-    """Check that a checkpoint belongs to these logs; bind a new one to them.
-
-    Call it before the query starts. A directory or cluster may have moved, because its log is identified by
-    ids. A topic may join those of its cluster (Spark reads it from its first offset). No other log may be
-    added, removed or swapped.
+    That is the checkpoint itself, or the newest directory below it. Call it before the query starts. A log
+    may have moved, because it is identified by ids, and logs may join. None may be removed or replaced.
 
     Raises:
         CheckpointForeignError: it belongs to other logs, or was not made by aclog.
         SnapshotError: the checkpoint cannot be read or written.
     """
-    storage, sources = Storage(checkpoint_url), _bound_sources(logs)
-    if number := max(_fleet_numbers(storage), default=0):
-        raise CheckpointForeignError(
-            f"{storage.shown('')} is the checkpoint of a job with several logs, which continued in "
-            f"{_FLEET}{number}: Spark's position beside it is old. Start with another --checkpoint; the job "
-            "continues the snapshots in the store"
-        )
-    bound = _read_binding(storage)
+    root = Storage(checkpoint_url)
+    numbers = _fleet_numbers(root)
+    number = max(numbers, default=0)
+    storage = Storage(_fleet_url(checkpoint_url, number))
+    bound, bound_logs = _read_binding(storage), _bound_logs(logs)
     if bound is not None:
-        _check_binding(storage.shown(""), bound.sources, sources)
+        _check_binding(storage.shown(""), bound.all_logs, bound_logs)
     elif storage.files(_OFFSETS):
         raise CheckpointForeignError(
             f"{storage.shown('')} is the checkpoint of a query that is not aclog's: it has no "
             f"{BINDING_NAME}. Start with another --checkpoint"
         )
-    binding = _Binding(version=_VERSION, sources=sources, known={} if bound is None else bound.known)
+    if bound is not None and bound.version < _VERSION:
+        number += 1
+    url = _fleet_url(checkpoint_url, number)
+    binding = _Binding(version=_VERSION, logs=bound_logs, known={} if bound is None else bound.known)
     if bound != binding:
-        _put_binding(storage, binding)
+        _put_binding(Storage(url), binding)
+        _remove_older(root, numbers, number)
+    return url
 
 
 def fleet_checkpoint(
@@ -181,8 +164,8 @@ def fleet_checkpoint(
 ) -> tuple[str, list[FollowedLog]]:
     """The checkpoint for these logs of a fleet, bound to them, and those of them that it may follow.
 
-    Spark continues a checkpoint with the same logs only. For others it is a new directory below the job's, in
-    which the job starts at its newest stored states.
+    A checkpoint continues with the same logs only. For others it is a new directory below the job's, in which
+    the job starts at its newest stored states.
 
     Args:
         checkpoint_url: of the job.
@@ -198,7 +181,7 @@ def fleet_checkpoint(
     numbers = _fleet_numbers(root)
     number = max(numbers, default=0)
     bound = _read_binding(Storage(_fleet_url(checkpoint_url, number)))
-    of_bound = [] if bound is None else [log for source in bound.sources for log in source]
+    of_bound = [] if bound is None else bound.all_logs
     known = ({} if bound is None else bound.known) | {log.cluster_id: log.topic_id for log in of_bound}
     usable: list[FollowedLog] = []
     for log in logs:
@@ -210,25 +193,28 @@ def fleet_checkpoint(
                 f"the checkpoint {root.shown('')} belongs to topic id {known[log.identity.cluster_id]}, but "
                 f"{log.url} has {topic_id} (deleted and created again?). Start with another --checkpoint"
             )
-    # Spark knows a source by its place only.
-    places = {log.cluster_id: place for place, log in enumerate(of_bound)}
-    if {log.identity.cluster_id for log in usable} == places.keys():
-        usable.sort(key=lambda log: places[log.identity.cluster_id])
-    wanted = [{log.identity.cluster_id for log in source} for source in sources_of(usable)]
+    wanted = {log.identity.cluster_id for log in usable}
     if bound is not None and (
-        is_new or wanted != [{log.cluster_id for log in source} for source in bound.sources]
+        is_new or bound.version < _VERSION or wanted != {log.cluster_id for log in of_bound}
     ):
         number += 1
     url = _fleet_url(checkpoint_url, number)
     if usable and (number or bound is not None):
-        _put_binding(Storage(url), _Binding(version=_VERSION, sources=_bound_sources(usable), known=known))
-        # Nothing refers to an older one: the newest binding has all that is known, and the stored states say
-        # where the job continues.
-        with suppress(SnapshotError):
-            for older in numbers:
-                if older < number:
-                    root.remove_tree(f"{_FLEET}{older}")
+        _put_binding(Storage(url), _Binding(version=_VERSION, logs=_bound_logs(usable), known=known))
+        _remove_older(root, numbers, number)
     return url, usable
+
+
+def _remove_older(root: Storage, numbers: Sequence[int], number: int) -> None:
+    """Remove the directories before the newest one.
+
+    Nothing refers to them: the newest binding has all that is known, and the stored states say where the job
+    continues.
+    """
+    with suppress(SnapshotError):
+        for older in numbers:
+            if older < number:
+                root.remove_tree(f"{_FLEET}{older}")
 
 
 def _fleet_numbers(storage: Storage) -> list[int]:
@@ -240,18 +226,15 @@ def _fleet_url(checkpoint_url: str, number: int) -> str:
     return f"{checkpoint_url.rstrip('/')}/{_FLEET}{number}" if number else checkpoint_url
 
 
-def _bound_sources(logs: Sequence[FollowedLog]) -> list[list[_BoundLog]]:
+def _bound_logs(logs: Sequence[FollowedLog]) -> list[_BoundLog]:
     return [
-        [
-            _BoundLog(
-                cluster_id=log.identity.cluster_id,
-                topic_id=uuid_to_string(log.identity.topic_id),
-                url=log.url,
-                kind=kind_of(log.url),
-            )
-            for log in source
-        ]
-        for source in sources_of(logs)
+        _BoundLog(
+            cluster_id=log.identity.cluster_id,
+            topic_id=uuid_to_string(log.identity.topic_id),
+            url=log.url,
+            kind=kind_of(log.url),
+        )
+        for log in logs
     ]
 
 
@@ -265,12 +248,18 @@ class _BoundLog(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class _Binding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The binding file: the logs by source, in the order of Spark's checkpoint."""
+    """The binding file."""
 
     version: int
-    sources: list[list[_BoundLog]]
-    #: Topic id by cluster id of all logs of a fleet, also of those that no source has now.
+    logs: list[_BoundLog] = []
+    #: The logs of version 1, by source.
+    sources: list[list[_BoundLog]] = []
+    #: Topic id by cluster id of all logs of a fleet, also of those that it does not have now.
     known: dict[str, str] = {}
+
+    @property
+    def all_logs(self) -> list[_BoundLog]:
+        return self.logs or [log for source in self.sources for log in source]
 
 
 def _put_binding(storage: Storage, binding: _Binding) -> None:
@@ -291,12 +280,10 @@ def _read_binding(storage: Storage) -> _Binding | None:
         ) from error
 
 
-def _check_binding(
-    checkpoint: str, bound: Sequence[Sequence[_BoundLog]], wanted: Sequence[Sequence[_BoundLog]]
-) -> None:
-    """Refuse logs that Spark would mistake for the bound ones, or cannot continue."""
-    topic_ids = {log.cluster_id: log.topic_id for source in bound for log in source}
-    for log in (log for source in wanted for log in source):
+def _check_binding(checkpoint: str, bound: Sequence[_BoundLog], wanted: Sequence[_BoundLog]) -> None:
+    """Refuse logs that replace the bound ones, or lack one of them."""
+    topic_ids = {log.cluster_id: log.topic_id for log in bound}
+    for log in wanted:
         topic_id = topic_ids.get(log.cluster_id, log.topic_id)
         if topic_id != log.topic_id:
             raise CheckpointForeignError(
@@ -304,22 +291,16 @@ def _check_binding(
                 f"{topic_id}, but {log.url} has {log.topic_id} (deleted and created again?). Start with "
                 "another --checkpoint"
             )
-    if len(bound) != len(wanted) or not all(map(_continues, bound, wanted)):
+    if not topic_ids.keys() <= {log.cluster_id for log in wanted}:
         raise CheckpointForeignError(
             f"the checkpoint {checkpoint} belongs to {_names(bound)}, but the job follows {_names(wanted)}. "
-            "Spark can continue the same logs in the same order, or with more topics of the same cluster. "
-            "Start with another --checkpoint; the job continues the snapshots in the store"
+            "A checkpoint continues the same logs, and more. Start with another --checkpoint; the job "
+            "continues the snapshots in the store"
         )
 
 
-def _continues(bound: Sequence[_BoundLog], wanted: Sequence[_BoundLog]) -> bool:
-    """Whether a source has the same logs, or the same topics and more."""
-    before, now = ({log.cluster_id for log in logs} for logs in (bound, wanted))
-    return before == now or (wanted[0].kind == TOPIC and bool(before) and before < now)
-
-
-def _names(sources: Sequence[Sequence[_BoundLog]]) -> str:
-    return ", ".join(f"{log.url} ({log.cluster_id})" for source in sources for log in source)
+def _names(logs: Sequence[_BoundLog]) -> str:
+    return ", ".join(f"{log.url} ({log.cluster_id})" for log in logs)
 
 
 def _identified(

@@ -1,22 +1,21 @@
-"""Spark data source `aclog-log`: ranges of a directory log, or of a cluster's metadata log in its quorum.
+"""Spark data source `aclog-log`: ranges of logs in directories, topics and quorums.
 
-    spark.readStream.format("aclog-log").option("path", "/var/lib/kafka/__cluster_metadata-0")
-    spark.readStream.format("aclog-log").option("path", "kraft://localhost:9093")
+One source has all logs of a job. It plans the range of each log with new records; the task that folds a log
+reads its records (log_range.py).
 
-Options: ``path``, a directory, file:DIR or kraft://HOST:PORT; ``clusterId`` and ``topicId``, the expected
-identity (both or none); ``startingOffset`` (0 if absent); ``maxOffsetsPerTrigger``; ``kafka.*``, client
-settings of the quorum, by the names of `aclog.kafka.*`. Each batch is one SOURCE row, a LogRange
-(log_range.py), which the task that folds the log reads.
+Options: ``logs``, the JSON of a list of SourceLog; ``maxOffsetsPerTrigger``, of all logs; ``kafka.*``, client
+settings of the clusters that have the logs, by the names of `aclog.kafka.*`.
 
-The offsets that Spark stores are ``{"clusterId", "topicId", "offset", "epoch"}``: a planned range is read
-again unchanged, or the query fails. ``epoch`` is that of the batch which ends there; null at the start.
+The offsets that Spark stores have an entry for each log: ``{CLUSTER_ID: {"topicId", "offset", "epoch"}}``. A
+planned range is read again unchanged, or the query fails. ``epoch`` is that of the record batch which ends
+there; null for topics and at the start.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -28,18 +27,15 @@ from pyspark.sql.streaming.datasource import (
 
 from records.ids import uuid_from_string, uuid_to_string
 from records.log.base import LogIdentity
-from records.log.directory.log import directory_of
 from records.log.open import DIRECTORY, kind_of
 from snapshot.errors import CheckpointForeignError
-from snapshot.jobs.sources.log_failures import LogFailures
-from snapshot.jobs.sources.log_range import LogRange
-from snapshot.jobs.sources.log_ranges import LogRanges, OffsetAndEpoch, describe
+from snapshot.jobs.sources.log_ranges import OffsetAndEpoch, describe, readable_url
+from snapshot.jobs.sources.range_planner import RangePlanner, SourceLog
 from snapshot.jobs.sources.schema import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
@@ -52,20 +48,18 @@ _ISOLATES: Final = "isolatesLogs"
 
 def read_ranges_stream(
     spark: SparkSession,
-    log: FollowedLog,
+    logs: Sequence[FollowedLog],
+    starts: Mapping[str, int],
     *,
     max_offsets: int | None,
-    starting_offset: int,
     isolates_logs: bool = False,
 ) -> DataFrame:
-    """A stream of a directory's or a quorum's log from an offset on, for a checkpoint without offsets.
+    """A stream of logs; ``starts``: by cluster id, the first offset of a log that is not in the checkpoint.
 
-    ``isolates_logs``: an error of the log while a batch is planned is a LogsFailedError, which names it.
+    ``isolates_logs``: errors of single logs while a batch is planned are a PlanningFailedError.
     """
     _register(spark)
-    stream = (
-        spark.readStream.format(FORMAT).options(**options_of(log)).option("startingOffset", starting_offset)
-    )
+    stream = spark.readStream.format(FORMAT).options(**options_of(logs, starts))
     if isolates_logs:
         stream = stream.option(_ISOLATES, "true")
     if max_offsets is not None:
@@ -84,15 +78,23 @@ def _register(spark: SparkSession) -> None:
     spark.dataSource.register(RangeSource)
 
 
-def options_of(log: FollowedLog) -> dict[str, str]:
-    """The options that name a log."""
-    return {
-        "path": _path(log.url),
-        "clusterId": log.identity.cluster_id,
-        "topicId": uuid_to_string(log.identity.topic_id),
-        # Spark redacts secrets among them by their names where it shows options.
-        **{f"{_CLIENT}{name}": value for name, value in log.kafka.items()},
-    }
+def options_of(logs: Sequence[FollowedLog], starts: Mapping[str, int]) -> dict[str, str]:
+    """The options that name the logs."""
+    of_source = [
+        SourceLog(
+            readable_url(log.url),
+            log.identity.cluster_id,
+            uuid_to_string(log.identity.topic_id),
+            starts[log.identity.cluster_id],
+        )
+        for log in logs
+    ]
+    clients = [log.kafka for log in logs if kind_of(log.url) != DIRECTORY]
+    if any(client != clients[0] for client in clients):
+        raise ValueError("the clusters of one job have the same client settings")
+    # Spark redacts secrets among them by their names where it shows options.
+    client = {f"{_CLIENT}{name}": value for each in clients[:1] for name, value in each.items()}
+    return {"logs": msgspec.json.encode(of_source).decode(), **client}
 
 
 class RangeSource(DataSource):
@@ -110,119 +112,91 @@ class RangeSource(DataSource):
 
 
 class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Stream of a log. Plans on the driver, in a separate process."""
+    """Stream of the logs. Plans on the driver, in a separate process."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._url = _path(options.get("path", ""))
+        self._logs = msgspec.json.decode(options["logs"], type=list[SourceLog])
         self._client = {
             name.removeprefix(_CLIENT): value for name, value in options.items() if name.startswith(_CLIENT)
         }
-        self._identity = _identity(options)
-        self._start = _offset(options, "startingOffset") or 0
-        self._max_offsets = _offset(options, "maxOffsetsPerTrigger")
-        if self._max_offsets == 0:
-            raise ValueError("maxOffsetsPerTrigger must be at least 1")
+        self._max_offsets = _positive(options, "maxOffsetsPerTrigger")
         self._isolates_logs = options.get(_ISOLATES) == "true"
         # Opened by the planning process only: executors get a copy that was made before.
-        self._ranges: LogRanges | None = None
-        # With Trigger.AvailableNow, the log's end when the query started.
-        self._final: int | None = None
+        self._opened: RangePlanner | None = None
+        # With Trigger.AvailableNow, the logs' ends when the query started.
+        self._final: Mapping[str, int] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name, as those below
-        return self._to_json(OffsetAndEpoch(self._start, None))
+        return {log.cluster_id: _to_json(log, OffsetAndEpoch(log.start, None)) for log in self._logs}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadAllAvailable() if self._max_offsets is None else ReadMaxRows(self._max_offsets)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        with self._failing_alone():
-            self._final = self._opened().high_watermark()
+        self._final = self._planner().high_watermarks()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        with self._failing_alone():
-            begin = self._from_json(start)
-            ranges = self._opened()
-            below = ranges.high_watermark() if self._final is None else self._final
-            max_offsets = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-            end = ranges.next_end(begin, below=below, max_offsets=max_offsets)
-        return start if end == begin else self._to_json(end)
-
-    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        with self._failing_alone():
-            end = self._opened().high_watermark()
-        return self._to_json(OffsetAndEpoch(end, None))
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        first, last = self._from_json(start), self._from_json(end)
-        if first.offset == last.offset:
-            return []
-        with self._failing_alone():
-            identity, hint = self._opened().identity, self._opened().position_hint(first.offset)
-        topic_id = uuid_to_string(identity.topic_id)
-        wanted = LogRange(
-            self._url, identity.cluster_id, topic_id, first.offset, last.offset, last.epoch, hint
-        )
-        return [InputPartition(wanted)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield partition.value.to_row()
-
-    def stop(self) -> None:
-        if self._ranges is not None:
-            self._ranges.close()
-            self._ranges = None
-
-    @contextmanager
-    def _failing_alone(self) -> Iterator[None]:
-        """Name the log in its errors, if the job continues without a log that fails."""
-        failures = LogFailures(is_collecting=self._isolates_logs and self._identity is not None)
-        with failures.collect("" if self._identity is None else self._identity.cluster_id):
-            yield
-        failures.check()
-
-    def _opened(self) -> LogRanges:
-        if self._ranges is None:
-            self._ranges = LogRanges(self._url, self._identity, self._client)
-        return self._ranges
-
-    def _to_json(self, position: OffsetAndEpoch) -> dict[str, Any]:
-        identity = self._opened().identity
-        return {
-            "clusterId": identity.cluster_id,
-            "topicId": uuid_to_string(identity.topic_id),
-            "offset": position.offset,
-            "epoch": position.epoch,
+        max_offsets = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        ends = self._planner().next_ends(self._from_json(start), below=self._final, max_offsets=max_offsets)
+        # Logs without new records have the same entry: Spark compares the text.
+        return start | {
+            log.cluster_id: _to_json(log, ends[log.cluster_id])
+            for log in self._logs
+            if log.cluster_id in ends
         }
 
-    def _from_json(self, stored: Mapping[str, Any]) -> OffsetAndEpoch:
-        identity = self._opened().identity
-        expected = LogIdentity(stored["clusterId"], uuid_from_string(stored["topicId"]))
-        if expected != identity:
-            raise CheckpointForeignError(
-                f"{self._url}: the checkpoint belongs to {describe(expected)}, but this is "
-                f"{describe(identity)}. Follow the new log with another checkpoint"
-            )
-        return OffsetAndEpoch(stored["offset"], stored["epoch"])
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        ends = self._planner().high_watermarks()
+        return {
+            log.cluster_id: _to_json(log, OffsetAndEpoch(ends[log.cluster_id], None)) for log in self._logs
+        }
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        begins, ends = self._from_json(start), self._from_json(end)
+        ranges = {name: (begins[name].offset, ends[name].offset) for name in begins}
+        return [
+            InputPartition([(name, first, last) for name, (first, last) in ranges.items() if first < last])
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[str, int, int]]:
+        yield from partition.value
+
+    def stop(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def _planner(self) -> RangePlanner:
+        if self._opened is None:
+            self._opened = RangePlanner(self._logs, self._client, isolates_logs=self._isolates_logs)
+        return self._opened
+
+    def _from_json(self, stored: Mapping[str, Any]) -> dict[str, OffsetAndEpoch]:
+        """The position in each log; the first offset of one that is not stored."""
+        found = {}
+        for log in self._logs:
+            entry = stored.get(log.cluster_id)
+            if entry is None:
+                found[log.cluster_id] = OffsetAndEpoch(log.start, None)
+                continue
+            expected = LogIdentity(log.cluster_id, uuid_from_string(entry["topicId"]))
+            if expected != log.identity:
+                raise CheckpointForeignError(
+                    f"{log.url}: the checkpoint belongs to {describe(expected)}, but this is "
+                    f"{describe(log.identity)}. Follow the new log with another checkpoint"
+                )
+            found[log.cluster_id] = OffsetAndEpoch(entry["offset"], entry["epoch"])
+        return found
 
 
-def _path(url: str) -> str:
-    """An absolute path for a directory, as executors may have another working directory; else the URL."""
-    return str(directory_of(url)) if kind_of(url) == DIRECTORY else url
+def _to_json(log: SourceLog, position: OffsetAndEpoch) -> dict[str, Any]:
+    return {"topicId": log.topic_id, "offset": position.offset, "epoch": position.epoch}
 
 
-def _identity(options: Mapping[str, str]) -> LogIdentity | None:
-    cluster_id, topic_id = options.get("clusterId"), options.get("topicId")
-    if cluster_id is None and topic_id is None:
-        return None
-    if cluster_id is None or topic_id is None:
-        raise ValueError("clusterId and topicId must be given together")
-    return LogIdentity(cluster_id, uuid_from_string(topic_id))
-
-
-def _offset(options: Mapping[str, str], name: str) -> int | None:
+def _positive(options: Mapping[str, str], name: str) -> int | None:
     text = options.get(name)
     if text is None:
         return None
-    if not text.isascii() or not text.isdigit():
-        raise ValueError(f"{name} must be a whole number from 0 on, not `{text}`")
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise ValueError(f"{name} must be a whole number from 1 on, not `{text}`")
     return int(text)
