@@ -114,7 +114,7 @@ def _of_topic(wanted: LogRange) -> Iterator[pa.RecordBatch]:
                     messages.append(message)
                 elif message.error().name() != "_PARTITION_EOF":
                     raise RuntimeError(message.error())
-                position = max(position, message.offset() + (message.error() is None))
+                position = max(position, (message.offset() or 0) + (message.error() is None))
             messages = [message for message in messages if message.offset() < wanted.end]
             columns = [
                 pa.array([message.offset() for message in messages], pa.int64()),

@@ -61,16 +61,6 @@ class Values:
         sizes = np.diff(ends, prepend=0)
         return cls(b"".join([*parts, PADDING]), ends - sizes, ends, is_null)
 
-    @classmethod
-    def of_arrow(cls, array: Any) -> Values:
-        count = len(array)
-        _, offsets, content = array.buffers()
-        bounds = np.frombuffer(offsets, np.int32, count + 1, array.offset * 4).astype(np.int64)
-        content = b"" if content is None else memoryview(content)[bounds[0] : bounds[-1]]
-        bounds -= bounds[0]
-        is_null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-        return cls(b"".join([content, PADDING]), bounds[:-1], bounds[1:], is_null)
-
     def __len__(self) -> int:
         return len(self.starts)
 

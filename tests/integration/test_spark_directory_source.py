@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +96,7 @@ def offsets(log: FollowedLog, rows: DataFrame) -> list[int]:
     """Of the records in the log's range, if the rows have one."""
     ranges = {row.cluster_id: (row.start_offset, row.end_offset) for row in rows.collect()}
     start, end = ranges.get(log.identity.cluster_id, (0, 0))
-    with closing(log.open()) as opened:
+    with DirectoryLog.open(log.url.removeprefix("file:")) as opened:
         return [
             logged.offset
             for logged in records_of(read_batches(opened))

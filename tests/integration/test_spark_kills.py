@@ -36,7 +36,7 @@ from support.directory_logs import read_path, records_of
 from support.histories import as_record, random_batches
 from support.naive_changes import NaiveChange, naive_changes
 from support.naive_counts import Kind, NaiveCounts
-from support.spark_job import JOBS, MAX_OFFSETS, POINTS, SHARDS, job_settings, run
+from support.spark_job import JOBS, MAX_OFFSETS, POINTS, SHARDS, run
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
@@ -99,14 +99,13 @@ def halted_jobs(home: Path, log: Path, point: str, after: int) -> Iterator[None]
 class OnDisk:
     """What one job has of its last batch."""
 
-    def __init__(self, home: Path, job: str, log: Path) -> None:
+    def __init__(self, home: Path, job: str) -> None:
         checkpoint = home / job / ".checkpoint"
-        logs = job_settings(home, job, str(log)).logs
         texts = [
             (checkpoint / "offsets" / str(number)).read_text()
             for number in range(len(list((checkpoint / "offsets").glob("[0-9]*"))))
         ]
-        self.ends = [parse_ends(text, logs).ends[CLUSTER] for text in texts]
+        self.ends = [parse_ends(text).ends[CLUSTER].offset for text in texts]
         self.end = self.ends[-1]
         start = self.ends[-2] if len(self.ends) > 1 else 0
         self.is_committed = (checkpoint / "commits" / str(len(self.ends) - 1)).exists()
@@ -159,7 +158,7 @@ def test_killed_jobs_repeat_or_keep_a_batch_exactly_once(
     after = 0
     for point in points:
         with halted_jobs(home, log, point, after):
-            disks = {job: OnDisk(home, job, log) for job in JOBS}
+            disks = {job: OnDisk(home, job) for job in JOBS}
             for job, disk in disks.items():
                 assert_stands(point, job, disk)
             (end,) = {disk.end for disk in disks.values()}
@@ -167,7 +166,7 @@ def test_killed_jobs_repeat_or_keep_a_batch_exactly_once(
             after = end
     for job in JOBS:
         run(spark, home, job, str(log))
-        disk = OnDisk(home, job, log)
+        disk = OnDisk(home, job)
         assert disk.is_committed
         assert (disk.end, len(disk.ends) > len(points)) == (log_end, True)
         assert_snapshots(home / job / "state", log, disk.ends)

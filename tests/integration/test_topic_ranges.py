@@ -10,6 +10,7 @@ import random
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.errors import AclogError, LogError, LogNotFoundError
 from records.ids import uuid_to_string
+from records.log.base import MetadataLog
 from records.log.topic import create_topic, range_reader
 from records.log_batch import LogRecord
 from snapshot.errors import CheckpointForeignError, SparkJobError
-from snapshot.jobs.sources.log_range import LogRange, read_ranges
+from snapshot.jobs.sources.log_range import LogRange, read_ranges, settings_without_files
 from snapshot.jobs.sources.logs import FollowedLog, bind_checkpoint, resolve_logs
 from snapshot.jobs.sources.range_source import RangeStreamReader, options_of
 from support.column_logs import frame_of
@@ -54,7 +56,7 @@ class Query:
             if self._checkpoint is None:
                 self._checkpoint = reader.initialOffset()
             reader.prepareForTriggerAvailableNow()
-            batches = []
+            batches: list[dict[str, list[LogRecord]]] = []
             while True:
                 end = json.loads(json.dumps(reader.latestOffset(self._checkpoint, limit_of(reader))))
                 if end == self._checkpoint:
@@ -94,7 +96,7 @@ def read(logs: Sequence[FollowedLog], ranges: dict[str, tuple[int, int]]) -> dic
         LogRange(
             url=by_cluster[name].url,
             identity=by_cluster[name].identity,
-            client=by_cluster[name].kafka,
+            client=settings_without_files(by_cluster[name].kafka),
             start=start,
             end=end,
             end_epoch=None,
@@ -128,6 +130,10 @@ def settled(log: FollowedLog, end: int) -> None:
     """A transaction's marker is written some time after its commit or abort was acknowledged."""
     with closing(log.open()) as opened:
         wait_until(lambda: opened.high_watermark() == end, f"a log that ends at {end}")
+
+
+def has_no_transaction(log: MetadataLog) -> bool:
+    return log.open_transaction() is None
 
 
 def numbers_of(records: Sequence[LogRecord]) -> list[int]:
@@ -194,7 +200,7 @@ def test_ranges_in_any_split_equal_the_whole(broker: Broker) -> None:
     ends = {}
     for log in logs:
         with closing(log.open()) as opened:
-            wait_until(lambda opened=opened: not opened.open_transaction(), "the last marker")
+            wait_until(partial(has_no_transaction, opened), "the last marker")
             ends[log.identity.cluster_id] = opened.high_watermark()
     whole = read(logs, {name: (0, end) for name, end in ends.items()})
     assert sum(map(len, whole.values())) > 50
@@ -204,7 +210,8 @@ def test_ranges_in_any_split_equal_the_whole(broker: Broker) -> None:
             cuts = {name: sorted(draw.sample(range(1, end), 3)) for name, end in ends.items()}
             found: dict[str, list[LogRecord]] = {name: [] for name in ends}
             for part in range(4):
-                bounds = {name: (0, *cuts[name], end)[part : part + 2] for name, end in ends.items()}
+                places = {name: (0, *cuts[name], end) for name, end in ends.items()}
+                bounds = {name: (at[part], at[part + 1]) for name, at in places.items()}
                 for name, records in read(logs, bounds).items():
                     assert all(bounds[name][0] <= each.offset < bounds[name][1] for each in records)
                     found[name] += records
@@ -403,6 +410,7 @@ def test_a_nodes_client_settings_reach_a_secured_cluster(tmp_path: Path) -> None
         (log,) = resolve_logs([url], kafka=client)
         ((records,),) = [batch.values() for batch in Query([log]).run()]
         assert numbers_of(records) == [3]
+        assert "ssl.ca.location" not in settings_without_files(client)
 
 
 def answers(client: AdminClient, why_ended: Callable[[], str | None]) -> bool:

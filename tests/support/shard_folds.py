@@ -65,16 +65,14 @@ def plan(
     )
 
 
-def folded(
-    of: LogPlan, records: Sequence[LogRecord], records_at_once: int = 3
-) -> tuple[LogResult, list[Any]]:
+def folded(of: LogPlan, records: Sequence[LogRecord], batch_size: int = 3) -> tuple[LogResult, list[Any]]:
     """The result that a task computes from a log's records, and its changes."""
     changes: list[Any] = []
 
     def write_changes(_of: LogPlan, found: pa.Table) -> None:
         changes.extend(found.to_pylist())
 
-    logs = [(of.identity.cluster_id, batches(records, records_at_once))]
+    logs = [(of.identity.cluster_id, batches(records, batch_size))]
     (made,) = fold_logs(logs, plans={of.identity.cluster_id: of}, write_changes=write_changes)
     (text,) = made.column("summary").to_pylist()
     summary = msgspec.json.decode(text, type=LogSummary)
@@ -82,11 +80,9 @@ def folded(
     return log_result(of, summary), sorted(changes, key=lambda change: (change["offset"], change["id"]))
 
 
-def batches(records: Sequence[LogRecord], records_at_once: int, epoch: int = 1) -> list[LogBatch]:
+def batches(records: Sequence[LogRecord], batch_size: int, epoch: int = 1) -> list[LogBatch]:
     """The records, by columns, in batches of this size as a reader returns them."""
-    return [
-        batch_of(records[at : at + records_at_once], epoch) for at in range(0, len(records), records_at_once)
-    ]
+    return [batch_of(records[at : at + batch_size], epoch) for at in range(0, len(records), batch_size)]
 
 
 def batch_of(records: Sequence[LogRecord], epoch: int = 1) -> LogBatch:

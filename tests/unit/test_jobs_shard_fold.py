@@ -104,9 +104,9 @@ def test_a_shard_without_acls_has_no_part(store: SnapshotStore) -> None:
 def test_records_out_of_order_are_refused(store: SnapshotStore) -> None:
     """And records that the batch cannot have: the state would be wrong, without an error."""
     records = logged([acl(1), acl(1, host="h")])
-    for at_once, offsets in ((1, "0 to 0 after 1"), (2, "1 to 0 after -1")):
+    for size, offsets in ((1, "0 to 0 after 1"), (2, "1 to 0 after -1")):
         with pytest.raises(SparkJobError, match=f"records of offsets {offsets}, in a batch"):
-            folded(plan(store, 2, base=None), records[::-1], at_once)
+            folded(plan(store, 2, base=None), records[::-1], size)
     with pytest.raises(SparkJobError, match=r"records of offsets 1 to 1 after 0, in a batch that ends at 1"):
         folded(plan(store, 1, base=None), records, 1)
 

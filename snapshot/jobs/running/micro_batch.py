@@ -28,7 +28,7 @@ from snapshot.jobs.planning.log_states import LogStates, freshen_states, search_
 from snapshot.jobs.planning.planned_offsets import PlannedOffsets, QueryOffsets
 from snapshot.jobs.running.job import BatchReport, LogReport
 from snapshot.jobs.sources.log_failures import LogFailures, answered, for_logs
-from snapshot.jobs.sources.log_range import LogRange, read_ranges
+from snapshot.jobs.sources.log_range import LogRange, read_ranges, settings_without_files
 from snapshot.jobs.sources.log_ranges import readable_url
 from snapshot.store.snapshot_store import SnapshotStore
 
@@ -138,7 +138,7 @@ class MicroBatches:
                 range=LogRange(
                     url=readable_url(log.url),
                     identity=log.identity,
-                    client=log.kafka,
+                    client=settings_without_files(log.kafka),
                     start=0 if state.base is None else state.base.provenance.end_offset,
                     end=end,
                     end_epoch=end_epoch,

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
 
 from records.columns.batches import to_log_batches
 from records.errors import LogError, OffsetOutOfRangeError
 from records.log.base import BatchPosition, LogIdentity
+from records.log.client_keys import NamedSettings, keys_of
 from records.log.open import TOPIC, kind_of
 from records.log_batch import LogBatch
 from snapshot.jobs.sources.log_ranges import ends_early, open_ranged, out_of_range
+
+_PEM_FILES: Final = ("ssl.ca", "ssl.certificate", "ssl.key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,23 @@ class LogRange:
     end: int
     end_epoch: int | None
     position_hint: BatchPosition | None = None
+
+
+def settings_without_files(client: Mapping[str, str]) -> Mapping[str, str]:
+    """Client settings for other hosts: texts of certificates and keys in place of PEM files."""
+    found = dict(client)
+    for name in _PEM_FILES:
+        location = found.get(f"{name}.location")
+        if location is None:
+            continue
+        try:
+            text = Path(location).read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError):
+            continue  # a directory, or no PEM: it must be there on all hosts
+        if "-----BEGIN" in text:
+            del found[f"{name}.location"]
+            found[f"{name}.pem"] = text
+    return NamedSettings(found, keys_of(client))
 
 
 def read_ranges(ranges: Iterable[LogRange]) -> Iterator[tuple[str, Iterator[LogBatch]]]:
