@@ -110,12 +110,12 @@ def _of_topic(wanted: LogRange) -> Iterator[pa.RecordBatch]:
         while position < wanted.end:
             messages = []
             for message in consumer.consume(10_000, 0) or consumer.consume(1, 1.0):
-                if message.error() is None:
+                error, offset = message.error(), message.offset() or 0
+                if error is not None and error.name() != "_PARTITION_EOF":
+                    raise RuntimeError(error)
+                position = max(position, offset + (error is None))
+                if error is None and offset < wanted.end:
                     messages.append(message)
-                elif message.error().name() != "_PARTITION_EOF":
-                    raise RuntimeError(message.error())
-                position = max(position, (message.offset() or 0) + (message.error() is None))
-            messages = [message for message in messages if message.offset() < wanted.end]
             columns = [
                 pa.array([message.offset() for message in messages], pa.int64()),
                 pa.array([message.timestamp()[1] for message in messages], pa.int64()),

@@ -283,15 +283,16 @@ def test_a_checkpoint_of_another_log_is_refused(spark: SparkSession, tmp_path: P
     assert "but this is the log of cluster c" in message
 
 
-def python_processes(parent: int) -> list[str]:
-    """Commands of the processes below one, that plan for a Python data source."""
-    done = subprocess.run(["ps", "-eo", "ppid=,pid=,args="], capture_output=True, text=True, check=True)
+def planning_processes() -> list[str]:
+    """Commands of the processes below this one that plan for a Python data source."""
+    done = subprocess.run(
+        ["ps", "-ww", "-eo", "ppid=,pid=,args="], capture_output=True, text=True, check=True
+    )
     rows = [line.split(None, 2) for line in done.stdout.splitlines()]
-    found, below = list[str](), {str(parent)}
-    for ppid, pid, args in sorted(rows, key=lambda row: int(row[1])):
-        if ppid in below:
-            below.add(pid)
-            found.append(args)
+    found, parents = list[str](), {str(os.getpid())}
+    while parents:
+        found += [args for parent, _, args in rows if parent in parents]
+        parents = {pid for parent, pid, _ in rows if parent in parents}
     return [args for args in found if "python_streaming_source_runner" in args]
 
 
@@ -307,7 +308,7 @@ def test_one_process_plans_several_directories(spark: SparkSession, tmp_path: Pa
 
     def on_batch(rows: DataFrame, _batch_id: int) -> None:
         found.append({row.cluster_id: row.end_offset for row in rows.collect()})
-        counts.append(len(python_processes(os.getpid())))
+        counts.append(len(planning_processes()))
 
     stream = read_ranges_stream(spark, logs, dict.fromkeys("abc", 0), max_offsets=None)
     writer = stream.writeStream.foreachBatch(on_batch).trigger(availableNow=True)

@@ -155,7 +155,7 @@ def out_of_range(url: str, error: OffsetOutOfRangeError) -> LogUnreachableError 
         return SparkJobError(
             f"{url}: the log was trimmed: it starts at offset {error.start}, but the next one to read is "
             f"{error.offset}. Start again with another checkpoint: the job starts at a stored snapshot of "
-            "that offset or a later one, or at Kafka's checkpoint"
+            "that offset or a later one (a node's: aclog snapshot create), or at Kafka's checkpoint"
         )
     return ends_early(url, error.end, error.offset)
 
