@@ -62,6 +62,7 @@ def _packages(text: str) -> str:
 #: A setting in the form of the tools of Kafka and Spark.
 PAIR: Final = Parsed("KEY=VALUE", _pair)
 
+
 def _refuse_removed(_ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> None:
     """Refuse an option of releases that read topics with Spark's Kafka connector."""
     if value:
