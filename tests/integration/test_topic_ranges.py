@@ -301,8 +301,6 @@ def test_a_recreated_topic_is_refused(broker: Broker, topic: str, log: FollowedL
         bind_checkpoint(str(tmp_path), [again])
     for each in (log, again):
         assert uuid_to_string(each.identity.topic_id) in str(refused.value)
-    with pytest.raises(CheckpointForeignError, match="the log was replaced"):
-        log.open()
     with pytest.raises(
         SparkJobError, match="was truncated: it ends at offset 1, but the next one to read is 2"
     ):

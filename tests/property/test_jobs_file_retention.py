@@ -133,7 +133,7 @@ def _counted(name: str, steps: int, tried: list[int]) -> Any:
     return counted
 
 
-@settings(max_examples=examples(gate=60, deep=500))
+@settings(max_examples=examples(gate=15, deep=500))
 @given(BATCHES, st.integers(0, 200), st.integers(0, 12), st.none() | st.integers(0, 30))
 def test_retention_that_is_killed_at_any_step_keeps_every_later_state(
     batches: list[tuple[int, list[int]]], hours: int, steps: int, published: int | None
