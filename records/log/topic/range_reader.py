@@ -1,4 +1,4 @@
-"""TopicRangeReader: reads ranges of many topics of one cluster, by one consumer.
+"""TopicRangeReader: reads ranges of many topics of one cluster, by one consumer for each group of them.
 
 A range ends at or below the last stable offset, as it was when the range was planned. All committed messages
 in it are returned, and no others. A range is complete when a message at or beyond its last offset arrives, or
@@ -76,7 +76,7 @@ class _Reading:
 
 
 class TopicRangeReader:
-    """A consumer for ranges of topics with the same bootstrap servers. Not thread-safe.
+    """Reads ranges of topics with the same bootstrap servers. Not thread-safe.
 
     Args:
         bootstrap_servers: ``HOST:PORT[,HOST:PORT...]``.
@@ -89,9 +89,9 @@ class TopicRangeReader:
     def __init__(self, bootstrap_servers: str, client: Mapping[str, str]) -> None:
         self._errors = ClientErrors(client)
         where = TopicUrl(f"{SCHEME}{bootstrap_servers}", bootstrap_servers, "")
-        settings = ClientSettings(where, client, self._errors)
-        with TopicErrors(where, self._errors).translated("making a consumer"):
-            self._consumer = Consumer(settings.drainer())
+        self._settings = ClientSettings(where, client, self._errors).drainer()
+        self._topic_errors = TopicErrors(where, self._errors)
+        self._consumer = self._new_consumer()
 
     def read(self, ranges: Sequence[TopicRange]) -> Iterator[tuple[TopicRange, Iterator[LogBatch]]]:
         """Each range, with its batches of one or more messages. Take these before the next range.
@@ -104,7 +104,11 @@ class TopicRangeReader:
         Raises:
             LogUnreachableError: the cluster does not answer.
         """
-        for group in _groups(ranges):
+        for number, group in enumerate(_groups(ranges)):
+            if number:
+                # A client that is connected queries the topics of a new assignment only once a second.
+                self._consumer.close()
+                self._consumer = self._new_consumer()
             readings = [self._reading(wanted) for wanted in group]
             by_topic = {each.where.topic: each for each in readings}
             self._assign(readings)
@@ -116,6 +120,10 @@ class TopicRangeReader:
 
     def close(self) -> None:
         self._consumer.close()
+
+    def _new_consumer(self) -> Consumer:
+        with self._topic_errors.translated("making a consumer"):
+            return Consumer(self._settings)
 
     def _reading(self, wanted: TopicRange) -> _Reading:
         where = parse_topic_url(wanted.url)
@@ -256,7 +264,7 @@ def _batches(reading: _Reading) -> Iterator[LogBatch]:
         keys = [message.key() for message in messages]
         values = [message.value() for message in messages]
         timestamps_ms = [message.timestamp()[1] for message in messages]
-        records, problem = decode_messages(keys, values, offsets, timestamps_ms)
+        records, problem = decode_messages(keys, values, offsets, timestamps_ms, columns_from=1)
         if records:
             last = len(records) - 1
             yield LogBatch(

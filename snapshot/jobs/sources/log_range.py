@@ -64,7 +64,7 @@ def settings_without_files(client: Mapping[str, str]) -> Mapping[str, str]:
 def read_ranges(ranges: Iterable[LogRange]) -> Iterator[tuple[str, Iterator[LogBatch]]]:
     """Cluster id and batches of each range, in any order. Take the batches before the next range.
 
-    Topics of one cluster are read by one consumer.
+    Topics of one cluster are read together, in groups.
 
     Args:
         ranges: each of another log.
