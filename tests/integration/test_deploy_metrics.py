@@ -68,7 +68,7 @@ def of_spark() -> Scrape:
     query.listed()
     query.started("changes", RUN)
     query.planned(LogBacklog(cluster_id="c", start=0, log_end=5, oldest_ms=0, next_ms=None))
-    end = '{"clusterId":"c","offset":5}'
+    end = '{"c":{"offset":5,"epoch":null}}'
     query.progressed(progress((end,), (end,), durations_ms={"addBatch": 1, "triggerExecution": 2}))
     return Scrape({family.name: family for family in metrics.collect()})
 
