@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from collections import Counter
@@ -353,3 +354,18 @@ def test_tests_are_not_packages() -> None:
     """An __init__.py in a test folder could shadow a layer of the same name (style: names are flat)."""
     found = {path.parent.name for path in (ROOT / "tests").rglob("__init__.py")}
     assert found == {"support"}
+
+
+def test_every_module_can_be_imported() -> None:
+    """Neither ruff nor mypy notices a run-time import of a name that exists under TYPE_CHECKING only."""
+    paths = [path.relative_to(ROOT) for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
+    names = [
+        ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+        for path in paths
+        if path.name != "__main__.py"
+    ]
+    program = f"import importlib\nfor name in {names!r}:\n    importlib.import_module(name)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
