@@ -358,10 +358,9 @@ def test_tests_are_not_packages() -> None:
 
 def test_every_module_can_be_imported() -> None:
     """Neither ruff nor mypy notices a run-time import of a name that exists under TYPE_CHECKING only."""
-    paths = [path.relative_to(ROOT) for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
     names = [
-        ".".join(path.with_suffix("").parts).removesuffix(".__init__")
-        for path in paths
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in python_files()
         if path.name != "__main__.py"
     ]
     program = f"import importlib\nfor name in {names!r}:\n    importlib.import_module(name)"
