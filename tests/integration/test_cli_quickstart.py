@@ -365,7 +365,7 @@ def test_spark_is_skipped_without_java(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "line"),
     [
-        (signal.SIGINT, "Spark starts"),
+        (signal.SIGINT, "Spark starts; this takes"),
         pytest.param(signal.SIGTERM, ": batch 0: ", marks=pytest.mark.long),
     ],
 )
