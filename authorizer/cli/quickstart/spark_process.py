@@ -72,8 +72,10 @@ def _end(process: subprocess.Popen[str]) -> None:
     # Stopped, it starts no further process while they are listed.
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-    # The JVM has its own session, and its workers are in that.
-    sessions = {process.pid} | {each.session for each in _processes() if each.parent == process.pid}
+    # The JVM has its own session, and its workers are in that. A session has the id of the process that makes
+    # it, and a child may make its session only after this.
+    children = [each for each in _processes() if each.parent == process.pid]
+    sessions = {process.pid, *(each.session for each in children), *(each.pid for each in children)}
     process.terminate()
     process.send_signal(signal.SIGCONT)
     deadline_s = time.monotonic() + _END_S
