@@ -11,6 +11,8 @@ from click.testing import CliRunner
 from confluent_kafka import ElectionType, Producer, TopicPartition
 
 from authorizer.cli.main import cli
+from records.errors import LogUnreachableError
+from records.log.topic.topic_offsets import TopicOffsets
 from support.kafka_cluster import KafkaCluster
 from support.node_acls import ANY_ACL, names, topic_acl
 from support.nodes import SOON_S, create, running_node
@@ -110,3 +112,24 @@ def test_writes_continue_while_the_leader_changes(cluster: KafkaCluster) -> None
         writer.join(SOON_S)
         assert failures == []
         assert names(node.authorizer.acls(ANY_ACL)) == set(written)
+
+
+@pytest.mark.long
+def test_a_topic_without_a_leader_does_not_hold_up_the_others(cluster: KafkaCluster) -> None:
+    """The planning process of a Spark job asks for the offsets of all topics together."""
+    lost, led = (unique_topic(name) for name in ("lost", "led"))
+    cluster.create_topic(lost, [3], COMPACTED)
+    cluster.create_topic(led, [1, 2], COMPACTED)
+    urls = [f"kafka://{cluster.bootstrap_servers}/{topic}" for topic in (lost, led)]
+    offsets = TopicOffsets(cluster.bootstrap_servers, {})
+    assert offsets.ends(urls) == dict.fromkeys(urls, 0)
+    cluster.kill(3)
+    try:
+        wait_until(lambda: cluster.leader(lost) is None, "the loss of the leader")
+        for query in (offsets.ends, offsets.starts):
+            found = query(urls)
+            assert isinstance(found[urls[0]], LogUnreachableError)
+            assert found[urls[1]] == 0
+    finally:
+        cluster.start(3)
+        cluster.wait_for_brokers()

@@ -280,6 +280,24 @@ def query_topics(admins: Sequence[TopicAdmin]) -> list[TopicState | LogError]:
     return [_caught(partial(state, *each)) for each in zip(admins, topics, strict=True)]
 
 
+def query_ends(admins: Sequence[TopicAdmin]) -> list[int | LogError]:
+    """Query the ends of the committed records of topics; otherwise as ``describe_topics``."""
+    return _query_offsets(admins, _END)
+
+
+def query_starts(admins: Sequence[TopicAdmin]) -> list[int | LogError]:
+    """Query the first offsets of topics; otherwise as ``describe_topics``."""
+    return _query_offsets(admins, _START)
+
+
+def _query_offsets(admins: Sequence[TopicAdmin], query: _OffsetQuery) -> list[int | LogError]:
+    def offset(admin: TopicAdmin, pending: Future[Any]) -> int:
+        return int(admin._offset_result(pending, query).offset)
+
+    pending = _pending_offsets(admins, query)
+    return [_caught(partial(offset, *each)) for each in zip(admins, pending, strict=True)]
+
+
 def _pending_descriptions(admins: Sequence[TopicAdmin]) -> list[Future[Any]]:
     topics = TopicCollection(list(dict.fromkeys(admin._topic for admin in admins)))
     found = admins[0]._client.describe_topics(topics, request_timeout=_REQUEST_TIMEOUT_S)

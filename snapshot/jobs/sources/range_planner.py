@@ -10,7 +10,7 @@ from records.errors import LogError, OffsetOutOfRangeError
 from records.ids import uuid_from_string
 from records.log.base import LogIdentity
 from records.log.open import TOPIC, kind_of
-from snapshot.jobs.sources.log_failures import LogFailures, PlanningFailedError, for_logs
+from snapshot.jobs.sources.log_failures import LogFailures, PlanningFailedError, answered, for_logs
 from snapshot.jobs.sources.log_ranges import LogRanges, OffsetAndEpoch, out_of_range
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class RangePlanner:
         def end(log: SourceLog) -> int:
             if log.bootstrap_servers is None:
                 return self._ranges(log).high_watermark()
-            return _checked(of_topics[log.url])
+            return answered(of_topics[log.url])
 
         return self._each(logs, end)
 
@@ -142,7 +142,7 @@ class RangePlanner:
         """The first offsets of topics."""
         of_topics = self._of_topics(logs, lambda cluster, urls: cluster.starts(urls))
         return self._each(
-            [log for log in logs if log.url in of_topics], lambda log: _checked(of_topics[log.url])
+            [log for log in logs if log.url in of_topics], lambda log: answered(of_topics[log.url])
         )
 
     def _of_topics(
@@ -182,9 +182,3 @@ class RangePlanner:
         if log.cluster_id not in self._opened:
             self._opened[log.cluster_id] = LogRanges(log.url, log.identity, self._client)
         return self._opened[log.cluster_id]
-
-
-def _checked(found: int | LogError) -> int:
-    if isinstance(found, LogError):
-        raise found
-    return found
