@@ -105,8 +105,7 @@ class DeltaHistory:
             CheckpointClaimedError: another job has taken over the checkpoint.
         """
         with self._lock:
-            if self._last is not None and not self._last.is_complete:
-                self._write(self._last)
+            self._complete()
             self.publish(SnapshotStore(state_url(self._output)).newest_complete_ends())
 
     def publish(self, ends: Mapping[str, int]) -> None:
@@ -145,12 +144,16 @@ class DeltaHistory:
             CheckpointClaimedError: a job has taken over the history.
         """
         with self._lock:
-            if self._last is not None and not self._last.is_complete:
-                self._write(self._last)
+            self._complete()
             deferred = self._deferred
             while self._deferred:
                 self.analyse_deferred()
             return deferred
+
+    def _complete(self) -> None:
+        """Write an interrupted publication again."""
+        if self._last is not None and not self._last.is_complete:
+            self._write(self._last)
 
     def _begin_and_write(self, ends: Mapping[str, int]) -> None:
         publication = next_publication(self._last, ends, self._analysis.configs())
