@@ -127,7 +127,7 @@ def test_commands_read_the_log_of_a_running_broker(broker: Broker) -> None:
         ResourceType.TOPIC,
         name,
         ResourcePatternType.LITERAL,
-        "User:alice",
+        f"User:{name}",
         "*",
         AclOperation.READ,
         AclPermissionType.ALLOW,
@@ -135,7 +135,7 @@ def test_commands_read_the_log_of_a_running_broker(broker: Broker) -> None:
     for done in client.create_acls([binding]).values():
         done.result(TIMEOUT_S)
     question = ["check", "--config", config, "--operation", "Read", "--topic", name]
-    allowed = CliRunner().invoke(cli, [*question, "--principal", "User:alice"])
+    allowed = CliRunner().invoke(cli, [*question, "--principal", f"User:{name}"])
     assert allowed.stdout.startswith("ALLOWED by"), allowed.output
     super_user = CliRunner().invoke(cli, [*question, "--principal", "User:ANONYMOUS"])
     assert super_user.stdout.startswith("ALLOWED by SuperUser"), super_user.output

@@ -672,14 +672,19 @@ def test_a_plan_is_applied_through_a_node(tmp_path: Path) -> None:
 
 @pytest.fixture
 def cluster(broker: Broker, tmp_path: Path) -> Iterator[str]:
-    """A real cluster, without any ACLs of the principals here."""
+    """A real cluster, without any ACLs of the principals here: another test may have left some."""
+
+    def remove_acls() -> None:
+        nothing, plan = json_lines(tmp_path / "nothing"), tmp_path / "nothing.json"
+        where = ("--bootstrap-server", broker.bootstrap_servers)
+        scope = [word for name in ("alice", "bob", "eve", "*") for word in ("--principal", f"User:{name}")]
+        force = ("--allow-empty", "--output", str(plan), "--force")
+        CliRunner().invoke(cli, ["plan", str(nothing), *scope, *where, *force])
+        aclog("apply", plan, *where, "--allow-mass-removal")
+
+    remove_acls()
     yield broker.bootstrap_servers
-    nothing, plan = tmp_path / "nothing", tmp_path / "nothing.json"
-    nothing.write_text("", encoding="utf-8")
-    where = ("--bootstrap-server", broker.bootstrap_servers)
-    scope = [word for name in ("alice", "bob", "eve", "*") for word in ("--principal", f"User:{name}")]
-    CliRunner().invoke(cli, ["plan", str(nothing), *scope, *where, "--allow-empty", "--output", str(plan)])
-    aclog("apply", plan, *where, "--allow-mass-removal")
+    remove_acls()
 
 
 @pytest.mark.integration
