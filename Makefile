@@ -210,7 +210,6 @@ docs: $(STAMP) ## Write the reference pages of docs/ from the commands, keys, en
 	@$(BIN)/python -m authorizer.cli.reference
 	@$(BIN)/python -m authorizer.configuration.reference docs/configuration.md
 	@$(BIN)/python -m authorizer.sidecar.reference
-	@$(BIN)/python -m authorizer.cli.error_reference
 
 .PHONY: docs-site
 docs-site: $(STAMP) ## Build the site of docs/ into build/site; a dead link is an error

@@ -1,8 +1,11 @@
-"""OutputFile: files that commands write. Their names fit their format, and none is overwritten unasked."""
+"""OutputFile: files that commands write. Their names fit their format, and none is overwritten unasked.
+
+Also one form of such a file, which several commands write: JUnit's XML.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
@@ -99,3 +102,23 @@ def output_file(path: Path, *, is_noted: bool = True) -> Iterator[IO[bytes]]:
         size_bytes = file.tell()
     if is_noted:
         note(f"wrote {shown(str(path))}: {size_bytes:,} bytes")
+
+
+junit_option: Final = click.option(
+    "--junit", type=OutputFile("XML"), metavar="FILE", help="Also write JUnit's XML, for CI."
+)
+
+
+def write_junit(path: Path, suite: str, results: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """Write one test case for each name, with its failures."""
+    from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
+
+    failures = sum(bool(found) for _, found in results)
+    root = Element("testsuite", name=suite, tests=str(len(results)), failures=str(failures))
+    for name, found in results:
+        case = SubElement(root, "testcase", classname=suite, name=name)
+        if found:
+            SubElement(case, "failure", message=found[0]).text = "\n".join(found)
+    indent(root)
+    with output_file(path) as file:
+        ElementTree(root).write(file, "utf-8", xml_declaration=True)

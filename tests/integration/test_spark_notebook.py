@@ -12,8 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from authorizer.cli.quickstart.directory import EXAMPLE_LOG
-from authorizer.cli.spark.access_analysis import SettingsAnalysis
-from authorizer.cli.spark.host_rules import ReleaseHosts
+from authorizer.cli.spark.access_analysis import ReleaseHosts, SettingsAnalysis
 from authorizer.engine.decisions.state import AuthorizerSettings
 from snapshot.jobs.changes.changes_job import run_changes
 from snapshot.jobs.changes.tables.schema import TABLES

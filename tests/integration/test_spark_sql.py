@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from authorizer.cli.spark.host_rules import ReleaseHosts
+from authorizer.cli.spark.access_analysis import ReleaseHosts
 from snapshot.errors import HistoryRangeError
 from snapshot.jobs.changes.tables.schema import ACL_IN_FORCE, TABLES
 from snapshot.jobs.changes.tables.sql import begins_ms, define_functions, query

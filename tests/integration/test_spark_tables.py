@@ -31,8 +31,7 @@ from authorizer.analysis.permissions.witness import Witness, decide_witness
 from authorizer.api.ip_network import host_matches
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.main import cli
-from authorizer.cli.spark.access_analysis import SettingsAnalysis
-from authorizer.cli.spark.host_rules import ReleaseHosts
+from authorizer.cli.spark.access_analysis import ReleaseHosts, SettingsAnalysis
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from records.acl import SUPPORTED_OPERATIONS, ResourceType
 from records.entries import MetadataRecord, RemoveAccessControlEntryRecord

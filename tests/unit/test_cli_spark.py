@@ -22,9 +22,8 @@ from authorizer.cli.options import POINT
 from authorizer.cli.spark import requirements
 from authorizer.cli.spark.job import Job, default_checkpoint, job_settings
 from authorizer.cli.spark.job_output import JobOutput
-from authorizer.cli.spark.locations import local_path, located
 from authorizer.cli.spark.options import INTERVAL_S, PAIR, JobFlags
-from authorizer.cli.spark.requirements import missing_requirement, require_spark
+from authorizer.cli.spark.requirements import local_path, located, missing_requirement, require_spark
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.load import load_config
 from records.install_command import install_command

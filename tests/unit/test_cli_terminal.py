@@ -10,8 +10,17 @@ from click import unstyle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.cli.rendering.table import UNKNOWN, Column, Row, table_lines
-from authorizer.cli.rendering.terminal import bad, colour, good, wrapped, wrapped_command
+from authorizer.cli.rendering.terminal import (
+    UNKNOWN,
+    Column,
+    Row,
+    bad,
+    colour,
+    good,
+    table_lines,
+    wrapped,
+    wrapped_command,
+)
 
 WORDS = st.lists(st.text("ab-' $\"\\", min_size=1, max_size=30), min_size=1, max_size=12)
 

@@ -6,7 +6,7 @@ from itertools import product
 
 from authorizer.api.ip_network import STRICTEST, host_matches
 from authorizer.api.kafka_version import KafkaVersion
-from authorizer.cli.spark.host_rules import ReleaseHosts
+from authorizer.cli.spark.access_analysis import ReleaseHosts
 from snapshot.jobs.changes.coverage import BrokerLevels
 from snapshot.jobs.changes.tables.access_rows import NO_END
 

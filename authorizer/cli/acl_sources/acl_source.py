@@ -1,20 +1,29 @@
-"""AclSource and AclTarget: where commands read ACLs, and where they change them."""
+"""AclSource and AclTarget: where commands read ACLs, and where they change them.
+
+Also the commands that change the ACLs of a source, for texts that propose one.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from authorizer.cli.acl_sources.editing_commands import KAFKA_ACLS
-from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
+from authorizer.cli.command_name import command_words
+from authorizer.cli.invocation import words
+from records.log.open import POLLED, QUORUM, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.analysis.plans.plan import AclPlan, PlanOrigin, PlanResult
     from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
+    from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
     from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
     from records.columns.acl_table import AclTable
     from snapshot.image import AclsImage
+
+#: For a cluster whose address is not known.
+KAFKA_ACLS: Final = ("kafka-acls", "--bootstrap-server", "HOST:PORT")
+_BOOTSTRAP_FLAGS: Final = {POLLED: "--bootstrap-server", QUORUM: "--bootstrap-controller"}
 
 
 class AclSet(NamedTuple):
@@ -53,6 +62,8 @@ class AclSet(NamedTuple):
 
     def state(self, settings: AuthorizerSettings) -> AuthorizerState:
         """The state that decides single requests."""
+        from authorizer.engine.decisions.state import AuthorizerState
+
         return AuthorizerState(settings.index(self.image), settings)
 
 
@@ -94,3 +105,24 @@ class EditableAcls(AclTarget, Protocol):
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> tuple[int, list[AclDeleteResult]]:
         """Delete ACLs: one result for each filter, once the deletions can be read."""
+
+
+def acls_command(flags: Sequence[str]) -> tuple[str, ...]:
+    """`aclog acls` with the options that name the source."""
+    return (*command_words(), "acls", *flags)
+
+
+def editing_commands(
+    url: str, flags: Sequence[str], *, is_writable: bool, is_of_cluster: bool
+) -> list[tuple[str, ...]]:
+    """The commands that can change the ACLs of a log, which ``flags`` of `aclog acls` name.
+
+    ``is_of_cluster``: brokers decide by its ACLs, so that Kafka's tool changes them.
+    """
+    commands = [acls_command(flags)] if is_writable else []
+    if is_of_cluster:
+        flag = _BOOTSTRAP_FLAGS.get(kind_of(url))
+        servers = url.partition("://")[2].partition("/")[0]
+        connection = (flag, servers, *words("--command-config")) if flag else KAFKA_ACLS[1:]
+        commands.append((KAFKA_ACLS[0], *connection))
+    return commands

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from authorizer.cli.acl_sources.acl_source import AclSet
-from authorizer.cli.acl_sources.editing_commands import acls_command, editing_commands
+from authorizer.cli.acl_sources.acl_source import AclSet, acls_command, editing_commands
 from authorizer.cli.acl_sources.plan_file import is_plan, read_plan
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line, read_acl_file

@@ -32,11 +32,11 @@ from authorizer.cli.options import (
     config_option,
     json_option,
     progress_option,
+    resource_options,
     shared,
 )
 from authorizer.cli.rendering.output import print_json, shown
 from authorizer.cli.rendering.streams import InputClosedError
-from authorizer.cli.resources import resource_options
 from authorizer.cli.workspace import Workspace
 from authorizer.engine.acl_validation import matching_records, validate_filter
 from records.acl import (

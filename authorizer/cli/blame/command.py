@@ -19,11 +19,12 @@ from authorizer.cli.options import (
     config_option,
     history_cluster_option,
     json_option,
+    only_resource,
     operation_option,
     progress_option,
+    resource_options,
     shared,
 )
-from authorizer.cli.resources import only_resource, resource_options
 from authorizer.cli.spark.options import SparkFlags, spark_options
 from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation, AclPermissionType, PatternType
@@ -121,8 +122,7 @@ def blame_command(
       aclog blame --history DIR --id u5Hxq0mDQ8WDiSU5EuFUwA --json
     """
     from authorizer.analysis.history.history import AnswerHistory
-    from authorizer.cli.blame.notes import note_unknown_subject
-    from authorizer.cli.blame.report import Report
+    from authorizer.cli.blame.report import Report, note_unknown_subject
 
     spark = SparkFlags(**{flag: flags.pop(flag) for flag in ("master", "packages", "spark_conf")})
     if cluster_id is not None and history is None:

@@ -1,4 +1,7 @@
-"""Output of ``aclog blame``: the first answer, every change of it, and the answer now."""
+"""Output of ``aclog blame``: the first answer, every change of it, the answer now, and notes.
+
+The notes are about a request or an ACL that is probably mistyped, as those of ``aclog check``.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,21 @@ from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.acls import acl_line
 from authorizer.cli.rendering.output import answer, note, print_fact, print_json, shown, utc
 from authorizer.cli.rendering.terminal import bad, good
+from authorizer.cli.request_notes import principal_note, request_notes, resource_note
+from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
+from records.acl import WILDCARD, PatternType, ResourceType
 from records.ids import uuid_to_string
+from records.principal import EVERYONE, parse_kafka_principal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from authorizer.analysis.history.blame import AclSubject, AnswerChange, Change, SubjectAnswer
     from authorizer.analysis.history.history import HistoryStep
     from authorizer.cli.blame.log_history import NamedHistory
+    from authorizer.cli.workspace import Workspace
     from records.columns.acl_table import AppliedAcl
+
 
 #: Width of a line's label.
 _LABEL_WIDTH: Final = 9
@@ -163,3 +174,42 @@ def _offset_text(offset: int, timestamp_ms: int) -> str:
 def _source_text(acl: AppliedAcl) -> str:
     source = "a checkpoint" if acl.offset is None else _offset_text(acl.offset, acl.timestamp_ms)
     return f"{source} ({uuid_to_string(acl.record.id)})"
+
+
+def note_unknown_subject(
+    workspace: Workspace, history: NamedHistory, subject: RequestSubject | AclSubject, current: SubjectAnswer
+) -> None:
+    """Print notes about a subject whose answer never changed."""
+    if isinstance(subject, RequestSubject):
+        principal = subject.context.principal
+        if any(each.record.principal == str(principal) for each in current.by):
+            return  # an ACL names it: the other ACLs, which take a load, need not be known
+        state = _last_state(history, subject.settings)
+        found = request_notes(state, principal, subject.action, is_allowed=current.holds)
+    elif current.holds:
+        return
+    elif subject.content is None:
+        found = (f"this history has no ACL with the id {uuid_to_string(subject.id or b'')}",)
+    else:
+        settings = AuthorizerSettings.from_configs(workspace.config.properties)
+        found = tuple(_acl_notes(_last_state(history, settings), *subject.content[:4]))
+    note(*found)
+
+
+def _last_state(history: NamedHistory, settings: AuthorizerSettings) -> AuthorizerState | None:
+    image = history.last_image()
+    if image is None:
+        return None
+    return AuthorizerState(settings.index(image), settings)
+
+
+def _acl_notes(
+    state: AuthorizerState | None, resource_type: int, name: str, pattern_type: int, principal: str
+) -> Iterator[str]:
+    """Yield notes about an ACL that was never in force."""
+    found = []
+    if principal != str(EVERYONE):
+        found.append(principal_note(state, parse_kafka_principal(principal), is_allowed=False))
+    if pattern_type == PatternType.LITERAL and name != WILDCARD:
+        found.append(resource_note(state, ResourceType(resource_type), name, is_allowed=False))
+    return (shown(each) for each in found if each is not None)

@@ -10,7 +10,7 @@ import click
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.errors import SidecarRefusedError
 from authorizer.api.ip_address import DEFAULT_HOST
-from authorizer.cli.acl_sources.editing_commands import acls_command, editing_commands
+from authorizer.cli.acl_sources.acl_source import acls_command, editing_commands
 from authorizer.cli.acl_sources.options import acl_source, require_fitting_options, source_options
 from authorizer.cli.check.explanation import decision_line, explanation_lines
 from authorizer.cli.command import Command
@@ -21,14 +21,16 @@ from authorizer.cli.options import (
     at_offset_option,
     client_address,
     config_option,
+    flag_of,
     json_option,
+    only_resource,
     operation_option,
     progress_option,
     release_option,
+    resource_options,
 )
 from authorizer.cli.rendering.output import answer, note, print_json
 from authorizer.cli.rendering.terminal import width
-from authorizer.cli.resources import flag_of, only_resource, resource_options
 from authorizer.cli.sidecar import CREDENTIALS, sidecar_client
 from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation, PatternType, ResourcePattern

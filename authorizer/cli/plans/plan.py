@@ -28,11 +28,11 @@ from authorizer.cli.options import (
     config_option,
     json_option,
     progress_option,
+    resource_options,
     shared,
 )
 from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import Waiting, note, print_fact, print_json, shown
-from authorizer.cli.resources import resource_options
 from authorizer.cli.workspace import Workspace
 from records.acl import CLUSTER_NAME, ResourceType
 from records.errors import RecordError

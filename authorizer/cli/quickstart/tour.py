@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from authorizer.api.authorizer_api import Action, RequestContext
-from authorizer.cli.acl_sources.editing_commands import acls_command
+from authorizer.cli.acl_sources.acl_source import acls_command
 from authorizer.cli.check.explanation import explanation_lines
 from authorizer.cli.command_name import command_words
 from authorizer.cli.quickstart.directory import CHANGES, COUNTS, LOG, PROPERTIES

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.request_space.name_space import Key
     from authorizer.cli.report.matrix_table import MatrixTable
-    from authorizer.cli.report.scope import Scope
+    from authorizer.cli.report.source import Scope
     from authorizer.console.history.history_scan import History
     from authorizer.engine.decisions.state import AuthorizerState
     from records.acl import AclOperation

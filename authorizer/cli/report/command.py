@@ -18,12 +18,13 @@ from authorizer.cli.options import (
     at_offset_option,
     at_time_option,
     config_option,
+    only_resource,
     progress_option,
     raw_cells_option,
+    resource_options,
 )
 from authorizer.cli.output_file import OutputFile, output_file, require_suffix
 from authorizer.cli.rendering.output import Progress, Waiting, note
-from authorizer.cli.resources import only_resource, resource_options
 from authorizer.cli.workspace import Workspace, is_log
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def report_command(
     """
     from authorizer.analysis.matrix.teams import Teams
     from authorizer.cli.report.content import gather
-    from authorizer.cli.report.scope import Scope
+    from authorizer.cli.report.source import Scope
     from authorizer.engine.decisions.state import AuthorizerSettings
     from replay.clock import SystemClock
 

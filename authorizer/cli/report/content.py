@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.lint.rules import LintRules
     from authorizer.analysis.matrix.teams import Teams
     from authorizer.api.kafka_version import VersionInForce
-    from authorizer.cli.report.scope import Scope
-    from authorizer.cli.report.source import Source
+    from authorizer.cli.report.source import Scope, Source
     from authorizer.engine.decisions.decision import Decision
     from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
     from authorizer.engine.explanation.explain import Explanation

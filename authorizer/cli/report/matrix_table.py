@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.request_space.host_answers import Answer
     from authorizer.analysis.request_space.name_map import NameMap
     from authorizer.analysis.request_space.name_space import Key
-    from authorizer.cli.report.scope import Scope
+    from authorizer.cli.report.source import Scope
     from records.acl import ResourceType
 
 _Value = TypeVar("_Value")

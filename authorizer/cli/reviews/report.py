@@ -12,8 +12,7 @@ from authorizer.api.acl_text import pattern_text
 from authorizer.cli.acl_sources.plan_file import removal_json, write_removals
 from authorizer.cli.output_file import output_file
 from authorizer.cli.rendering.output import JsonLines, answer, print_fact, shown, utc
-from authorizer.cli.rendering.table import UNKNOWN, Column, Row, table_lines
-from authorizer.cli.rendering.terminal import bad, doubtful, good, width
+from authorizer.cli.rendering.terminal import UNKNOWN, Column, Row, bad, doubtful, good, table_lines, width
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:

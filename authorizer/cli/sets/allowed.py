@@ -12,12 +12,13 @@ from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import (
     PRINCIPAL,
+    only_resource,
     operation_option,
     raw_cells_option,
+    resource_options,
     shared,
 )
 from authorizer.cli.rendering.output import Waiting, note, shown
-from authorizer.cli.resources import only_resource, resource_options
 from records.acl import WILDCARD, AclOperation
 from records.principal import EVERYONE
 

@@ -12,9 +12,8 @@ from authorizer.cli.acl_sources.options import load_set, set_source_options
 from authorizer.cli.acl_sources.plan_file import write_removals
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.output_file import OutputFile
+from authorizer.cli.output_file import OutputFile, junit_option, write_junit
 from authorizer.cli.rendering.output import Waiting, note
-from authorizer.cli.sets.junit import junit_option, write_junit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

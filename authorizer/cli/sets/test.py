@@ -10,9 +10,9 @@ import click
 from authorizer.cli.acl_sources.options import load_set, set_source_options
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.output_file import junit_option, write_junit
 from authorizer.cli.rendering.output import Waiting, answer, print_json, shown
 from authorizer.cli.rendering.terminal import bad, good
-from authorizer.cli.sets.junit import junit_option, write_junit
 
 if TYPE_CHECKING:
     from authorizer.analysis.permissions.request_class import RequestClass

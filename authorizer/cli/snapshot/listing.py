@@ -9,8 +9,7 @@ import click
 from authorizer.cli.command import Command
 from authorizer.cli.options import cluster_id_option, config_option, json_option, log_option, store_option
 from authorizer.cli.rendering.output import print_json, shown, utc
-from authorizer.cli.rendering.table import UNKNOWN, Column, Row, table_lines
-from authorizer.cli.rendering.terminal import doubtful, good, width
+from authorizer.cli.rendering.terminal import UNKNOWN, Column, Row, doubtful, good, table_lines, width
 from authorizer.cli.workspace import Workspace
 from snapshot.errors import SnapshotMissingError
 from snapshot.store.stored import SnapshotState

@@ -1,12 +1,19 @@
-"""The analysis of access_changes, which Spark's executors run, as rows of that table."""
+"""The analysis of access_changes, which Spark's executors run, as rows of that table.
+
+And how SQL functions compare hosts of ACLs: as the authorizer, by the release at an offset (KIP-1276).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from authorizer.analysis.history.access_history import AclPeriods, access_steps, needs_all_principals
+from authorizer.analysis.request_space.host_answers import is_client_host
+from authorizer.analysis.request_space.host_tree import UNSPECIFIED, network_of_host
+from authorizer.api.ip_network import EVERY_IPV4
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, VersionInForce
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from authorizer.engine.decisions.state import AuthorizerSettings
@@ -14,6 +21,7 @@ from records.acl import PatternType
 from records.entries import SupportedLevels
 from records.principal import WILDCARD_PRINCIPAL
 from snapshot.jobs.changes.coverage import levels_at
+from snapshot.jobs.changes.tables.access_rows import NO_END
 from snapshot.jobs.changes.tables.schema import ANALYSED, DEFERRED, OMITTED
 
 if TYPE_CHECKING:
@@ -22,8 +30,10 @@ if TYPE_CHECKING:
     from authorizer.analysis.history.access_history import AccessStep, Bounds
     from authorizer.analysis.permissions.request_class import NameSet, RequestClass
     from authorizer.analysis.request_space.name_space import Key
+    from authorizer.api.kafka_version import KafkaVersion
     from snapshot.jobs.changes.coverage import BrokerLevels
     from snapshot.jobs.changes.tables.access_rows import Periods
+
 
 #: Names and exceptions that a row lists.
 _NAMES_MAX: Final = 1_000
@@ -149,3 +159,30 @@ def _names(names: Sequence[NameSet]) -> tuple[list[dict[str, Any]], int]:
 def _name(key: Key) -> dict[str, Any]:
     text, is_name = key
     return {"name": text, "pattern_type": (PatternType.LITERAL if is_name else PatternType.PREFIXED).name}
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseHosts:
+    """See snapshot.jobs.changes.tables.sql.HostRules.
+
+    ``version`` overrides the release of the log's brokers; if neither is known, hosts are compared so that
+    every release allows what is allowed.
+    """
+
+    version: KafkaVersion | None = None
+
+    def rules(self, levels: Sequence[BrokerLevels]) -> Iterator[tuple[int, int, bool, bool]]:
+        settings = AuthorizerSettings(kafka_version=self.version)
+        begins = sorted({0, *(offset for each in levels for offset in (each.start, each.end))})
+        for begin, end in pairwise((*begins, NO_END)):
+            networks = settings_at(settings, levels, begin).networks
+            yield begin, end, networks.allow, networks.deny
+
+    def prefix(self, host: str) -> str | None:
+        if not is_client_host(host, networks=True):
+            return None
+        network = network_of_host(host)
+        if network is None or host == UNSPECIFIED:
+            return host  # in no network
+        bits = f"{network.prefix:0{network.length}b}" if network.length else ""
+        return f"{4 if network.bits == EVERY_IPV4.bits else 6}{bits}"

@@ -18,9 +18,8 @@ from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import completes, progress_option, quiet_option
 from authorizer.cli.rendering.output import answer, print_json, shown
 from authorizer.cli.spark.job import note_start, pack_hint, spark_session_of
-from authorizer.cli.spark.locations import local_path, located
 from authorizer.cli.spark.options import SparkFlags, spark_options
-from authorizer.cli.spark.requirements import JAVA_MIN, missing_requirement
+from authorizer.cli.spark.requirements import JAVA_MIN, local_path, located, missing_requirement
 from records.errors import AclogError
 from records.install_command import install_command
 from records.log.open import TOPIC, kind_of

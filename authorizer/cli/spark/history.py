@@ -25,9 +25,8 @@ from authorizer.cli.options import (
 from authorizer.cli.rendering.output import JsonLines, answer, note, shown, utc
 from authorizer.cli.spark.job import note_start, spark_session_of
 from authorizer.cli.spark.job_output import print_times
-from authorizer.cli.spark.locations import located, require_history
 from authorizer.cli.spark.options import SparkFlags, history_option, query_options
-from authorizer.cli.spark.requirements import require_connect, require_spark
+from authorizer.cli.spark.requirements import located, require_connect, require_history, require_spark
 from records.acl import PatternType, ResourceType
 from records.ids import uuid_to_string
 

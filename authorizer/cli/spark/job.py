@@ -16,9 +16,15 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.invocation import shows_progress
 from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job_output import JobOutput, print_times
-from authorizer.cli.spark.locations import LOG, located, require_distinct, require_output
 from authorizer.cli.spark.options import INTERVAL_S, JobFlags, SparkFlags
-from authorizer.cli.spark.requirements import require_pyspark, require_spark
+from authorizer.cli.spark.requirements import (
+    LOG,
+    located,
+    require_distinct,
+    require_output,
+    require_pyspark,
+    require_spark,
+)
 from authorizer.cli.workspace import Workspace
 from records.errors import AclogError
 

@@ -14,9 +14,8 @@ from authorizer.cli.options import DURATION, completes, keep_option, shared, sto
 from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job import Job, JobRun, run
-from authorizer.cli.spark.locations import COUNTS, HISTORY, LOG, located
 from authorizer.cli.spark.options import JobFlags, job_options, output_option
-from authorizer.cli.spark.requirements import require_spark
+from authorizer.cli.spark.requirements import COUNTS, HISTORY, LOG, located, require_spark
 from authorizer.cli.workspace import Workspace
 from records.log.open import TOPIC, kind_of
 

@@ -12,9 +12,8 @@ from authorizer.cli.command import Command
 from authorizer.cli.options import DURATION
 from authorizer.cli.rendering.output import answer, note, print_json, shown, utc
 from authorizer.cli.spark.job import note_start, spark_session_of
-from authorizer.cli.spark.locations import located, require_history_directory
 from authorizer.cli.spark.options import SparkFlags, history_option, query_options
-from authorizer.cli.spark.requirements import require_spark
+from authorizer.cli.spark.requirements import located, require_history_directory, require_spark
 
 if TYPE_CHECKING:
     from snapshot.jobs.changes.file_retention import FileRetention

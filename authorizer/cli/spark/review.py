@@ -23,9 +23,8 @@ from authorizer.cli.reviews.options import (
     window_options,
 )
 from authorizer.cli.spark.job import note_start, spark_session_of
-from authorizer.cli.spark.locations import require_files
 from authorizer.cli.spark.options import SparkFlags, spark_options
-from authorizer.cli.spark.requirements import require_pyspark, require_spark
+from authorizer.cli.spark.requirements import require_files, require_pyspark, require_spark
 from authorizer.cli.workspace import Workspace
 from snapshot.store.layout import cluster_directory
 

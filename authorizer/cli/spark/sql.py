@@ -10,13 +10,11 @@ import click
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.command import Command
 from authorizer.cli.rendering.output import JsonLines, answer, note, shown, utc
-from authorizer.cli.rendering.table import UNKNOWN, Column, Row, table_lines
-from authorizer.cli.rendering.terminal import width
+from authorizer.cli.rendering.terminal import UNKNOWN, Column, Row, table_lines, width
 from authorizer.cli.spark.history import row_json
 from authorizer.cli.spark.job import note_start, spark_session_of
-from authorizer.cli.spark.locations import located, require_history_directory
 from authorizer.cli.spark.options import SparkFlags, history_option, query_options
-from authorizer.cli.spark.requirements import require_spark
+from authorizer.cli.spark.requirements import located, require_history_directory, require_spark
 
 
 @click.command("sql", cls=Command)
@@ -61,7 +59,7 @@ def sql_command(
     """
     require_history_directory(history)
     require_spark()
-    from authorizer.cli.spark.host_rules import ReleaseHosts
+    from authorizer.cli.spark.access_analysis import ReleaseHosts
     from snapshot.jobs.changes.tables.sql import begins_ms, query, register
     from snapshot.jobs.session.delta import SESSION_CONF
 
