@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from records.errors import OffsetOutOfRangeError
-from records.log.read_with_retry import read_with_retry
+from records.log.base import read_with_retry
 from records.log_batch import LogBatch
 from records.transactions import beginnings
 from replay.clock import Clock, SystemClock

@@ -21,7 +21,7 @@ from records.entries import (
     RemoveAccessControlEntryRecord,
 )
 from records.errors import OffsetOutOfRangeError
-from records.log.read_with_retry import read_with_retry
+from records.log.base import read_with_retry
 from records.log_batch import LogRecord
 from records.transactions import MisplacedMarkerError, Transaction
 from replay.core import LOG_START

@@ -1,14 +1,16 @@
-"""MetadataLog: the protocol of every kind of log.
+"""MetadataLog: the base of every kind of log.
 
-Readers and writers use the same protocol; a log that cannot be written raises LogReadOnlyError. Offsets are
+Readers and writers use the same methods; a log that cannot be written raises LogReadOnlyError. Offsets are
 inclusive, end offsets are exclusive. One thread uses a log; another one may end ``wait`` by ``close``.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Self
 
+from records.errors import DecodeError, OffsetOutOfRangeError
 from records.ids import Uuid
 
 if TYPE_CHECKING:
@@ -128,40 +130,51 @@ class StateEnd(Protocol):
     def empty_tail(self) -> int: ...
 
 
-class MetadataLog(Protocol):
-    """A totally ordered, durable log of metadata records."""
+class MetadataLog(ABC):
+    """A totally ordered, durable log of metadata records.
+
+    What is not abstract answers for a local log with one writer, without compaction and Kafka transactions.
+    """
 
     @property
+    @abstractmethod
     def url(self) -> str:
         """As given by the user: ``file:DIR``, ``kafka://...``, ``kraft://...``."""
 
     @property
+    @abstractmethod
     def identity(self) -> LogIdentity:
         """Cluster id and topic id."""
 
     @property
     def directory(self) -> Path | None:
         """Absolute path of the local directory of its segments; None: it has none."""
+        return None
 
     @property
     def removal_retention_ms(self) -> int | None:
         """How long a removal remains in the log (I10); None: for ever, as it is not compacted."""
+        return None
 
     @property
     def is_shared(self) -> bool:
         """Whether several nodes may append to it."""
+        return False
 
     @property
     def is_cluster_metadata_log(self) -> bool:
         """Whether it is the metadata log of a Kafka cluster. Only the cluster changes the ACLs in it."""
+        return False
 
     @property
     def cluster_writer(self) -> ClusterWriter | None:
         """Sends changes of ACLs to the cluster; None: this process appends records itself."""
+        return None
 
     @property
     def is_read_only(self) -> bool:
         """Whether no process can change ACLs through it: a broker's directory, or polled ACLs."""
+        return False
 
     @property
     def uncommitted_from(self) -> int | None:
@@ -171,6 +184,7 @@ class MetadataLog(Protocol):
         asked, all complete batches count as committed, and a new leader may still truncate them. As of the
         last read; equal to the high watermark if everything is certain.
         """
+        return None
 
     @property
     def blocks_readers(self) -> bool:
@@ -178,11 +192,13 @@ class MetadataLog(Protocol):
 
         They are part of a committed Kafka transaction whose other records may be above an open one.
         """
+        return False
 
     def freshness(self) -> Freshness | None:
         """Age of a polled log; None: every read asks the log itself. Thread-safe."""
+        return None
 
-    def connect(self) -> None:
+    def connect(self) -> None:  # noqa: B027 - `open` has checked a local log
         """Check once that the log's cluster answers, and that this is a log. Thread-safe.
 
         Raises:
@@ -190,9 +206,20 @@ class MetadataLog(Protocol):
             LogError: there is no such log, or the cluster denies access.
         """
 
+    def connect_or_close(self) -> Self:
+        """Connect, and return the log; if that fails, close it. Raises as ``connect``."""
+        try:
+            self.connect()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    @abstractmethod
     def start_offset(self) -> int:
         """First offset of the log."""
 
+    @abstractmethod
     def high_watermark(self) -> int:
         """One past the last committed offset, queried on each call."""
 
@@ -204,6 +231,7 @@ class MetadataLog(Protocol):
         Raises:
             LogError: the log does not answer.
         """
+        return self.high_watermark()
 
     def log_end_offset(self) -> int:
         """One past the last offset, committed or not: Kafka's log end offset, queried on each call.
@@ -211,6 +239,7 @@ class MetadataLog(Protocol):
         Raises:
             LogError: the log does not answer.
         """
+        return self.high_watermark()
 
     def current_topic_id(self) -> Uuid:
         """Topic id of the log that has this URL now; ``identity`` is that of the log that was read.
@@ -218,9 +247,12 @@ class MetadataLog(Protocol):
         Raises:
             LogError: the log does not answer; a directory was removed or has another log.
         """
+        self.high_watermark()  # detects another log in its place
+        return self.identity.topic_id
 
     def checkpoints(self) -> Sequence[CheckpointId]:
         """Kafka's current snapshots of this log, oldest first. Raises LogError: the log cannot be read."""
+        return ()
 
     def checkpoint_bytes(self, checkpoint: CheckpointId) -> bytes:
         """Content of the file of one of ``checkpoints``, unchecked.
@@ -228,8 +260,11 @@ class MetadataLog(Protocol):
         Raises:
             LogError, OSError: it no longer exists; there may be a newer one.
         """
+        if checkpoint.path is None:
+            raise FileNotFoundError(checkpoint.name)
+        return checkpoint.path.read_bytes()
 
-    def trailing_bytes(self, *, settle_s: float = ...) -> TrailingBytes | None:
+    def trailing_bytes(self, *, settle_s: float = 0) -> TrailingBytes | None:
         """Bytes after the last complete batch: an unfinished write, or damage. None: there are none.
 
         Blocks for up to ``settle_s`` to see whether they change.
@@ -237,6 +272,7 @@ class MetadataLog(Protocol):
         Raises:
             LogError: the log cannot be read.
         """
+        return None
 
     def open_transaction(self) -> str | None:
         """Describe the open Kafka transaction and how to end it, for people; None: there is none.
@@ -246,7 +282,9 @@ class MetadataLog(Protocol):
         Raises:
             LogError: the cluster does not answer.
         """
+        return None
 
+    @abstractmethod
     def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> Sequence[LogBatch]:
         """Complete committed batches from the one that contains ``offset`` on; empty at the high watermark.
 
@@ -276,6 +314,29 @@ class MetadataLog(Protocol):
         Raises:
             LogError: the log cannot be read.
         """
+        # For cheap random access. The batch that ends there must have this epoch; if it was compacted away or
+        # cannot be decoded, the next one.
+        if end_offset <= self.start_offset():
+            return True
+        try:
+            found = self._epoch_from(end_offset - 1)
+        except OffsetOutOfRangeError as error:
+            if error.start < end_offset:
+                raise
+            # Trimmed meanwhile; or a follower whose log ends below the snapshot that it fetched.
+            return True
+        if found is None:
+            # A snapshot may be the way past a record of a newer version.
+            found = self._epoch_from(end_offset)
+        return None if found is None else found == epoch
+
+    def _epoch_from(self, offset: int) -> int | None:
+        """Epoch of the first batch that ends beyond ``offset``; None: there is none, or it is undecodable."""
+        try:
+            batches = self.read(offset, max_bytes=1)
+        except DecodeError:
+            return None
+        return batches[0].epoch if batches else None
 
     def position_hint(self, offset: int) -> BatchPosition | None:
         """Position of a batch at or below ``offset``, for another reader's ``use_position_hint`` (BatchLog).
@@ -285,10 +346,13 @@ class MetadataLog(Protocol):
         Raises:
             LogError: the log cannot be read.
         """
+        return None
 
+    @abstractmethod
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Block until the high watermark is beyond ``offset``; False on timeout or close."""
 
+    @abstractmethod
     def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
         """Append one atomic batch; returns the end offset once it is durable and committed.
 
@@ -300,18 +364,42 @@ class MetadataLog(Protocol):
             EncodeError: a record that the format cannot hold; nothing was written.
         """
 
-    def end_reading(self) -> None:
+    def end_reading(self) -> None:  # noqa: B027 - a local log has no connections
         """Close the connections that only reading needs; the next read opens them again."""
 
+    @abstractmethod
     def close(self) -> None:
         """Release files, sockets and locks. Idempotent."""
 
+    def __enter__(self) -> Self:
+        return self
 
-class BatchLog(MetadataLog, Protocol):
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+
+class BatchLog(MetadataLog):
     """A log whose batches can be read as they were written: a directory, or a quorum's log."""
 
+    @abstractmethod
     def read_raw(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> Sequence[RecordBatch]:
         """As ``read``, but the records of each batch are still encoded, and not checked."""
 
+    @abstractmethod
     def use_position_hint(self, position: BatchPosition) -> None:
         """Search for offsets from this position on, which another reader of the same log found."""
+
+
+#: Maximum pause between two reads while records are held back.
+_HELD_BACK_POLL_S: Final = 0.2
+
+
+def read_with_retry(log: MetadataLog, offset: int) -> Sequence[LogBatch]:
+    """As ``log.read``, but what is held back is waited for: empty only where nothing more is committed.
+
+    Raises:
+        LogHeldUpError: the log held it back for too long.
+    """
+    while not (batches := log.read(offset)) and log.blocks_readers:
+        log.wait(offset, _HELD_BACK_POLL_S)
+    return batches

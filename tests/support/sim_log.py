@@ -22,8 +22,7 @@ from records.entries import (
 )
 from records.errors import DecodeError, LogError, LogMovedError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID, Uuid
-from records.log.base import READ_BYTES_MAX, LogIdentity
-from records.log.defaults import LogDefaults, has_epoch_at
+from records.log.base import READ_BYTES_MAX, LogIdentity, MetadataLog
 from records.log_batch import LogBatch, LogRecord
 from support.sim_history import History
 
@@ -51,7 +50,7 @@ def batch_of(records: Sequence[MetadataRecord | ControlRecord], base_offset: int
     )
 
 
-class SimLog(LogDefaults):
+class SimLog(MetadataLog):
     """``history`` has all records of the log, including removed ones.
 
     ``after_read`` is called after each access to the log, for events between two accesses;
@@ -121,9 +120,6 @@ class SimLog(LogDefaults):
                 self._read_to = batch.end_offset
             self._after_read()
             return found
-
-    def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
-        return has_epoch_at(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         with self._changed:

@@ -48,8 +48,7 @@ from records.errors import (
     LogUnreachableError,
 )
 from records.ids import Uuid, binding_uuid, uuid_to_string
-from records.log.base import LogIdentity
-from records.log.defaults import LogDefaults
+from records.log.base import LogIdentity, MetadataLog
 from records.log_batch import LogBatch, LogRecord
 from replay.clock import SystemClock
 from replay.manifest import LogDeltaManifest, ReloadManifest
@@ -59,7 +58,7 @@ from support.nodes import SOON_S
 from support.waiting import wait_until
 
 
-class MemoryLog(LogDefaults):
+class MemoryLog(MetadataLog):
     """A MetadataLog with its batches in a list.
 
     ``stuck`` blocks appends until it is set again; ``failure`` is raised by the next append.

@@ -333,7 +333,7 @@ def test_a_log_without_batches_is_empty(tmp_path: Path) -> None:
 def test_a_directory_has_many_urls(url: str, small: Path) -> None:
     """file: with a path as it is, a file URL, and a plain path open the same log; ``url`` is as given."""
     given = url.format(small)
-    with open_log(given) as log:  # type: ignore[attr-defined]
+    with open_log(given) as log:
         assert log.url == given
         assert log.high_watermark() == 281
 

@@ -27,8 +27,7 @@ from records.acl import ResourceType
 from records.codecs.json import from_json
 from records.errors import DecodeError, LogReadOnlyError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID
-from records.log.base import READ_BYTES_MAX, LogIdentity
-from records.log.defaults import LogDefaults, has_epoch_at
+from records.log.base import READ_BYTES_MAX, LogIdentity, MetadataLog
 from records.log_batch import LogBatch, LogRecord
 from records.principal import parse_kafka_principal
 from replay.errors import OffsetUnavailableError
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from authorizer.engine.batch_query import BatchAuthorizer
     from authorizer.engine.decisions.state import AuthorizerState
     from records.entries import MetadataRecord
-    from records.log.base import MetadataLog
 
 
 #: Queries in memory at a time; those of one state are answered together.
@@ -256,8 +254,8 @@ def _offset(query: dict[str, Any], key: str) -> int:
 _RECORDS_PER_READ: Final = 10_000
 
 
-class RecordsLog(LogDefaults):
-    """Implements MetadataLog over lines in memory, without the control records of a dump."""
+class RecordsLog(MetadataLog):
+    """A MetadataLog of lines in memory, without the control records of a dump."""
 
     def __init__(self, lines: Iterable[bytes], source: str) -> None:
         self._source = source
@@ -298,9 +296,6 @@ class RecordsLog(LogDefaults):
         if not 0 <= offset <= len(self._batches):
             raise OffsetOutOfRangeError(offset, start=0, end=len(self._batches))
         return self._batches[offset : offset + _RECORDS_PER_READ]
-
-    def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
-        return has_epoch_at(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         return offset < len(self._batches)

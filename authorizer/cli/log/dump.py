@@ -15,7 +15,7 @@ from records.codecs.json import to_json
 from records.control import describe_control
 from records.entries import ControlRecord, OtherRecord
 from records.errors import OffsetOutOfRangeError
-from records.log.read_with_retry import read_with_retry
+from records.log.base import read_with_retry
 from replay.errors import LogChangedError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from authorizer.cli.workspace import Workspace, described, has_beginning, load_s
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.errors import OffsetOutOfRangeError
 from records.ids import uuid_to_string
-from records.log.read_with_retry import read_with_retry
+from records.log.base import read_with_retry
 from replay.errors import LogChangedError
 
 if TYPE_CHECKING:

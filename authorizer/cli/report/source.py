@@ -16,9 +16,8 @@ from authorizer.console.history.history_scan import History, HistoryScan
 from authorizer.console.history.history_states import HistoryState, scan_states
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import ResourceType
-from records.log.base import MetadataLog
+from records.log.base import MetadataLog, read_with_retry
 from records.log.open import open_log
-from records.log.read_with_retry import read_with_retry
 from records.principal import WILDCARD_PRINCIPAL
 from replay.snapshot_source import CheckpointFiles
 from snapshot.image import AclsImage

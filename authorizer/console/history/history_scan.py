@@ -27,7 +27,7 @@ from authorizer.console.history.history_states import (
     count_changes,
     scan_states,
 )
-from records.log.read_with_retry import read_with_retry
+from records.log.base import read_with_retry
 from replay.clock import SystemClock
 from replay.core import LOG_START
 from replay.errors import LogGapError, OffsetUnavailableError, ReplayError

@@ -20,8 +20,7 @@ from records.errors import (
     LogUrlError,
     OffsetOutOfRangeError,
 )
-from records.log.base import READ_BYTES_MAX
-from records.log.defaults import LogDefaults, has_epoch_at
+from records.log.base import READ_BYTES_MAX, BatchLog
 from records.log.directory.appender import SEGMENT_BYTES, SEGMENT_BYTES_MAX
 from records.log.directory.creation import files_of_others, first_names
 from records.log.directory.files import (
@@ -67,7 +66,7 @@ _RETRY_INTERVAL_S: Final = 0.002
 _T = TypeVar("_T")
 
 
-class DirectoryLog(LogDefaults):
+class DirectoryLog(BatchLog):
     """A log in a directory; created by ``open``.
 
     Thread-safe: reads run one at a time; ``wait`` and ``append`` do not block them.
@@ -227,9 +226,6 @@ class DirectoryLog(LogDefaults):
         Without a hint, all headers of a segment are read, which takes a second for a million batches.
         """
         self._on_files(lambda: self._remember(position))
-
-    def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
-        return has_epoch_at(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Block until there are records at ``offset``, or the log was truncated there.

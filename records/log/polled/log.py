@@ -16,8 +16,7 @@ from records.errors import (
     LogStorageError,
     LogUnreachableError,
 )
-from records.log.base import READ_BYTES_MAX, Freshness
-from records.log.defaults import LogDefaults
+from records.log.base import READ_BYTES_MAX, Freshness, MetadataLog
 from records.log.directory.writer import now_ms
 from records.log.polled.poll_store import PollStore
 from records.log.polled.url import FORM, PolledUrl, parse_polled_url
@@ -45,7 +44,7 @@ _RETRY_INTERVAL_S: Final = 0.5
 _RETRY_DOUBLINGS_MAX: Final = 20
 
 
-class PolledLog(LogDefaults):
+class PolledLog(MetadataLog):
     """A log of polls; created by ``open``. One thread reads and waits, and polls while it does."""
 
     def __init__(self, where: PolledUrl, settings: ProtocolSettings) -> None:

@@ -12,9 +12,8 @@ from records.columns.batches import to_log_batches
 from records.entries import MetadataRecord
 from records.errors import DecodeError, LogError, LogUnreachableError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID, Uuid
-from records.log.base import READ_BYTES_MAX, BatchPosition, CheckpointId, LogIdentity, Mode
+from records.log.base import READ_BYTES_MAX, BatchLog, BatchPosition, CheckpointId, LogIdentity, Mode
 from records.log.bootstrap_servers import Address, parse_bootstrap_servers
-from records.log.defaults import LogDefaults, has_epoch_at
 from records.log.protocol.cluster_errors import ClusterErrors
 from records.log.protocol.settings import ProtocolSettings, protocol_settings
 from records.log.quorum.replica import Replica
@@ -37,7 +36,7 @@ _EMPTY_FETCHES_MAX: Final = 3
 SNAPSHOT_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
 
 
-class QuorumLog(LogDefaults):
+class QuorumLog(BatchLog):
     """A log in a quorum; created by ``open``. One thread reads; the other methods are thread-safe."""
 
     def __init__(
@@ -191,9 +190,6 @@ class QuorumLog(LogDefaults):
 
     def use_position_hint(self, position: BatchPosition) -> None:
         """No effect: the leader finds offsets itself."""
-
-    def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
-        return has_epoch_at(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Block until there is something to read at ``offset``, or it is no longer in the log.

@@ -18,8 +18,7 @@ from records.errors import (
     LogUnreachableError,
 )
 from records.ids import uuid_to_string
-from records.log.base import READ_BYTES_MAX, LogIdentity
-from records.log.defaults import LogDefaults
+from records.log.base import READ_BYTES_MAX, LogIdentity, MetadataLog
 from records.log.shared_clients import SharedClients
 from records.log.topic.client import ClientSettings
 from records.log.topic.open_transaction import OpenTransactions
@@ -54,7 +53,7 @@ _IDENTITY_AGE_S_MAX: Final = 1.0
 _HELD_BACK_S_MAX: Final = 5.0
 
 
-class TopicLog(LogDefaults):
+class TopicLog(MetadataLog):
     """A log in a topic; created by ``open``.
 
     One thread reads (``read``, ``wait``, ``high_watermark``, ``start_offset``, ``is_history``). The other
