@@ -37,7 +37,7 @@ from records.acl import SUPPORTED_OPERATIONS, ResourceType
 from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
 from records.log.directory import DirectoryLog
 from replay.load_image import load_image
-from snapshot.errors import HistoryMissingError, HistoryRangeError, SnapshotError
+from snapshot.errors import HistoryMissingError, HistoryRangeError, SnapshotError, SparkJobError
 from snapshot.jobs.changes.changes_job import run_changes
 from snapshot.jobs.changes.coverage import read_coverage
 from snapshot.jobs.changes.file_retention import remove_files
@@ -69,6 +69,8 @@ LONG_GROUP = pytest.mark.xdist_group("spark-tables")
 #: For a publication on a machine with other work; a test that passes does not wait for it.
 WAIT_S = 400.0
 ANALYSIS = SettingsAnalysis(AuthorizerSettings())
+#: After all records of the logs.
+AFTER_ALL = datetime.fromtimestamp(BEGIN_MS / 1000, UTC) + timedelta(days=365)
 
 
 def run(spark: SparkSession, home: Path, logs: Sequence[Path], **options: Any) -> list[BatchReport]:
@@ -214,7 +216,10 @@ def aclog(*arguments: str) -> Result:
 @pytest.mark.long
 @LONG_GROUP
 def test_maintenance_analyses_what_an_ended_job_has_deferred(spark: SparkSession, tmp_path: Path) -> None:
-    """Unless a job runs; its tables are as those of a job that deferred nothing."""
+    """Unless a job runs; its tables are as those of a job that deferred nothing.
+
+    Until then retention is refused, here up to a time after the log's end: it would delete rows.
+    """
     log, output = write_log(tmp_path / "log", 1, 8, "c"), tmp_path / "out"
     few = SettingsAnalysis(AuthorizerSettings(), Bounds(work=300))
 
@@ -228,6 +233,10 @@ def test_maintenance_analyses_what_an_ended_job_has_deferred(spark: SparkSession
         run(spark, tmp_path, [log], access_analysis=few)
     deferred = sum(row["change"] == "deferred" for row in rows_of(output, "access_changes"))
     assert deferred > 0
+    before = {table.name: rows_of(output, table.name) for table in TABLES}
+    with pytest.raises(SparkJobError, match=f"^{deferred} changes are deferred: their analysis needs"):
+        list(maintain(spark, f"file://{output}", vacuum_after_hours=7 * 24, keep_from=AFTER_ALL))
+    assert {table.name: rows_of(output, table.name) for table in TABLES} == before
     claim = CheckpointClaim(f"file://{output}", "output")
     result = aclog("spark", "maintain", "--json", "--history", str(output))
     assert result.exit_code == 0, result.stderr

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pyarrow as pa
 import pytest
@@ -16,11 +17,12 @@ from authorizer.cli.spark.access_analysis import SettingsAnalysis
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.ids import Uuid
 from records.log.base import LogIdentity
-from snapshot.errors import HistoryMissingError, SnapshotCorruptError, SparkJobError
+from snapshot.errors import HistoryMissingError, SnapshotCorruptError, SnapshotError, SparkJobError
 from snapshot.jobs.changes.change_table import CONTENT
 from snapshot.jobs.changes.coverage import BrokerLevels, Coverage, levels_at
-from snapshot.jobs.changes.tables import access_rows
+from snapshot.jobs.changes.tables import access_rows, maintenance
 from snapshot.jobs.changes.tables.access_rows import ClusterRange
+from snapshot.jobs.changes.tables.maintenance import VACUUM_AFTER_HOURS, maintain
 from snapshot.jobs.changes.tables.publication import (
     begin_publication,
     end_publication,
@@ -147,6 +149,24 @@ def analysed(
             rows, "c", cluster_range or ClusterRange(5, 9), analysis, ACCESS_SCHEMA
         ).to_pylist()
     )
+
+
+def test_retention_is_refused_while_changes_are_deferred(tmp_path: Path) -> None:
+    """Before any statement of SQL: the analysis needs the rows. Without retention, maintenance begins."""
+    session = Mock()
+    session.sql.side_effect = SnapshotError("maintenance has begun")
+    with (
+        patch.object(maintenance, "_session", return_value=session),
+        patch.object(maintenance, "deferred_changes", return_value=3),
+    ):
+        run = partial(maintain, session, str(tmp_path), vacuum_after_hours=VACUUM_AFTER_HOURS)
+        with pytest.raises(SparkJobError, match="3 changes are deferred: their analysis needs"):
+            list(run(keep_from=datetime.now(UTC)))
+        session.sql.assert_not_called()
+        session.read.format.assert_not_called()
+        with pytest.raises(SnapshotError, match="maintenance has begun"):
+            list(run())
+    assert list(tmp_path.rglob("*.json")) == []
 
 
 def test_the_analysis_can_be_made_again_of_its_configuration(tmp_path: Path) -> None:
