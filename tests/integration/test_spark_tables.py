@@ -23,6 +23,7 @@ from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner, Result
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
@@ -39,7 +40,7 @@ from records.log.directory import DirectoryLog
 from replay.load_image import load_image
 from snapshot.errors import HistoryMissingError, HistoryRangeError, SnapshotError, SparkJobError
 from snapshot.jobs.changes.changes_job import run_changes
-from snapshot.jobs.changes.coverage import read_coverage
+from snapshot.jobs.changes.coverage import put_coverage, read_coverage
 from snapshot.jobs.changes.file_retention import remove_files
 from snapshot.jobs.changes.history import History
 from snapshot.jobs.changes.tables import delta_tables
@@ -56,7 +57,13 @@ from snapshot.jobs.running.query import RunControl
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.storage import Storage
 from support.changing_log import BEGIN_MS, write_log
-from support.naive_tables import NaiveTables, assert_tables_are_of, directory_states, rows_of
+from support.naive_tables import (
+    NaiveTables,
+    assert_compacted_ranges_are_of,
+    assert_tables_are_of,
+    directory_states,
+    rows_of,
+)
 from support.seeds import seeded
 from support.snapshots import acl, acl_id
 from support.waiting import wait_until
@@ -69,6 +76,7 @@ LONG_GROUP = pytest.mark.xdist_group("spark-tables")
 #: For a publication on a machine with other work; a test that passes does not wait for it.
 WAIT_S = 400.0
 ANALYSIS = SettingsAnalysis(AuthorizerSettings())
+ROOT = Path(__file__).resolve().parents[2]
 #: After all records of the logs.
 AFTER_ALL = datetime.fromtimestamp(BEGIN_MS / 1000, UTC) + timedelta(days=365)
 
@@ -247,6 +255,46 @@ def test_maintenance_analyses_what_an_ended_job_has_deferred(spark: SparkSession
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout.splitlines()[0]) == {"analysed": deferred}
     assert_tables_are_of(output, log)
+
+
+@pytest.mark.long
+@LONG_GROUP
+def test_coverage_has_the_ranges_that_may_have_been_compacted(spark: SparkSession, tmp_path: Path) -> None:
+    """Those of `aclog spark history`, also if no ACL has changed, of a table that an older version wrote."""
+    log, output = write_log(tmp_path / "log", 1, 8, "c"), tmp_path / "out"
+    run(spark, tmp_path, [log])
+    (before,) = rows_of(output, "acl_coverage")
+    assert before["compacted_ranges"] == []
+    storage = Storage(str(output))
+    coverage = read_coverage(storage, "c")
+    assert coverage is not None
+    put_coverage(storage, coverage.with_coarse(2, 9))
+    dying = patch.object(delta_tables, "end_publication", side_effect=SnapshotError("the driver died"))
+    with dying, pytest.raises(SnapshotError, match="the driver died"):
+        run(spark, tmp_path, [log])
+    assert_compacted_ranges_are_of(output)
+    run(spark, tmp_path, [log])
+    assert_tables_are_of(output, log)
+
+    table = f"file://{output}/tables/acl_coverage"
+    older = DeltaTable(table).to_pyarrow_table().drop_columns(["compacted_ranges"])
+    write_deltalake(table, older, mode="overwrite", schema_mode="overwrite")
+    session = spark.newSession()
+    register(session, f"file://{output}", ReleaseHosts())
+    ranges = "SELECT cluster_id, compacted_ranges AS ranges FROM acl_coverage"
+    assert query(session, ranges)[1] == [("c", None)]
+    run(spark, tmp_path, [log])
+    register(session, f"file://{output}", ReleaseHosts())
+    assert query(session, ranges)[1] == [("c", [{"from_offset": 2, "until_offset": 9}])]
+    assert_tables_are_of(output, log)
+    history = History.open(spark, f"file://{output}", "c")
+    noted = [offset for offset in range(history.end) if history.in_force(at_offset=offset).notes]
+    assert noted == list(range(2, 8))
+    page = (ROOT / "docs" / "spark-tables.md").read_text(encoding="utf-8")
+    (statement,) = [each for each in page.split("\n\n") if "explode(compacted_ranges)" in each]
+    _, found = query(session, statement.replace("changed.*", "DISTINCT changed.offset"))
+    changed = {row["offset"] for row in rows_of(output, "acl_changes") if 2 <= row["offset"] < 9}
+    assert sorted(found) == [(offset,) for offset in sorted(changed)] != []
 
 
 PRINCIPALS = ("User:a", "User:b", "User:*")

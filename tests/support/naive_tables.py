@@ -20,6 +20,8 @@ from records.log.directory import DirectoryLog
 from records.log_batch import LogRecord
 from replay.load_image import load_image
 from snapshot.jobs.changes.change_table import CONTENT, record_from_row
+from snapshot.jobs.changes.coverage import read_coverage
+from snapshot.store.storage import Storage
 from support.naive_counts import kind_of
 
 Row = tuple[Any, ...]
@@ -108,6 +110,7 @@ def assert_tables_have(output: Path, expected: NaiveTables, cluster_id: str | No
     )
     covered = [row["cluster_id"] for row in rows_of(output, "acl_coverage", cluster_id)]
     assert len(covered) == len(set(covered)) > 0
+    assert_compacted_ranges_are_of(output, cluster_id)
     changes: Rows = Counter()
     for row in rows_of(output, "acl_changes", cluster_id):
         previous = row["previous"]
@@ -135,6 +138,15 @@ def assert_tables_have(output: Path, expected: NaiveTables, cluster_id: str | No
         for row in rows_of(output, "access_changes", cluster_id)
     )
     assert access == expected.access
+
+
+def assert_compacted_ranges_are_of(output: Path, cluster_id: str | None = None) -> None:
+    """acl_coverage has the ranges of the history's own coverage."""
+    for row in rows_of(output, "acl_coverage", cluster_id):
+        coverage = read_coverage(Storage(str(output)), row["cluster_id"])
+        assert coverage is not None
+        ranges = [(each["from_offset"], each["until_offset"]) for each in row["compacted_ranges"]]
+        assert ranges == list(coverage.coarse)
 
 
 def _class_json(row: dict[str, Any]) -> dict[str, Any]:

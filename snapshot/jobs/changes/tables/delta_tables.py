@@ -15,7 +15,7 @@ import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import reduce
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
@@ -42,6 +42,7 @@ from snapshot.jobs.changes.tables.schema import (
     ACL_COVERAGE,
     ACL_IN_FORCE,
     ANALYSED,
+    COMPACTED_RANGES,
     DEFERRED,
     TABLES,
 )
@@ -56,11 +57,12 @@ if TYPE_CHECKING:
 
     from snapshot.jobs.changes.coverage import Coverage
     from snapshot.jobs.changes.tables.access_rows import AccessAnalysis
-    from snapshot.jobs.changes.tables.schema import Table
+    from snapshot.jobs.changes.tables.schema import Column, Table
     from snapshot.jobs.running.claim import CheckpointClaim
 
 _CHANGE: Final = f"{CHANGE}, cluster_id: string, date: string"
 _T = TypeVar("_T")
+CompactedRanges: TypeAlias = tuple[tuple[int, int], ...]
 _LOCK: Final = f"{TABLES_DIRECTORY}/_commit.lock"
 _ATTEMPTS: Final = 10
 _RETRY_S: Final = 0.5
@@ -89,6 +91,8 @@ class DeltaHistory:
         # Batches publish in another thread than `analyse_deferred`.
         self._lock = threading.RLock()
         self._last = last_publication(self._storage)
+        # The compacted ranges of each cluster in acl_coverage, once they are read.
+        self._covered: dict[str, CompactedRanges | None] | None = None
         self._deferred = 0
         if self._last is not None and (self._last.is_complete or self._last.number > 1):
             self._deferred = self._deferred_rows().count()
@@ -116,14 +120,14 @@ class DeltaHistory:
         """
         with self._lock:
             publication = next_publication(self._last, ends)
+            stale = {cluster_id for cluster_id in ends if self._is_coverage_stale(cluster_id)}
             advanced = {
                 cluster_id: end
                 for cluster_id, (begin, end) in publication.ranges.items()
-                if self._files(cluster_id, begin, end)
-                or (begin is None and self._coverage(cluster_id).begin_offset)
+                if cluster_id in stale or self._files(cluster_id, begin, end)
             }
-            if advanced:
-                self._begin_and_write(advanced)
+            if advanced or stale:
+                self._begin_and_write(advanced, stale)
 
     def analyse_deferred(self) -> None:
         """Analyse the oldest deferred changes, unless there are none or a publication is running.
@@ -155,20 +159,23 @@ class DeltaHistory:
         if self._last is not None and not self._last.is_complete:
             self._write(self._last)
 
-    def _begin_and_write(self, ends: Mapping[str, int]) -> None:
+    def _begin_and_write(self, ends: Mapping[str, int], stale: Collection[str] = ()) -> None:
         publication = next_publication(self._last, ends, self._analysis.configs())
         if begin_publication(self._storage, publication):
-            self._write(publication)
+            self._write(publication, stale)
         else:
             # A job from which this one has taken over began it later.
             self._last = last_publication(self._storage)
+            self._covered = None
             self.catch_up()
 
-    def _write(self, publication: Publication) -> None:
+    def _write(self, publication: Publication, stale: Collection[str] = ()) -> None:
+        """Write a publication; ``stale``: more clusters whose coverage is to be written."""
         # The publication is stored: a job that takes over from now on repeats it.
         self._claim.check()
         for table in TABLES if publication.number == 1 else ():
             self._spark.sql(create_table(table, f"{self._output}/{TABLES_DIRECTORY}/{table.name}"))
+        covered = self._covered_ranges()
         changes = self._changes(publication.ranges).persist(StorageLevel.MEMORY_AND_DISK)
         settings = {
             "spark.databricks.delta.write.txnAppId": publication.writer,
@@ -177,7 +184,7 @@ class DeltaHistory:
         try:
             for key, value in settings.items():
                 self._spark.conf.set(key, value)
-            self._write_coverage([name for name, (begin, _) in publication.ranges.items() if begin is None])
+            self._write_coverage({*publication.ranges, *stale}, covered)
             if publication.ranges:
                 self._write_changes(publication, changes)
             self._write_access(publication, change_rows(changes))
@@ -189,16 +196,56 @@ class DeltaHistory:
         self._last = end_publication(self._storage, publication)
         self._deferred = self._deferred_rows().count()
 
-    def _write_coverage(self, cluster_ids: Collection[str]) -> None:
-        """Add the begins of these clusters' histories to acl_coverage."""
+    def _covered_ranges(self) -> dict[str, CompactedRanges | None]:
+        """The compacted ranges in acl_coverage, by cluster; a table of an older version gets the column."""
+        if self._covered is not None:
+            return self._covered
+        self._covered = {}
+        if self._last is None:
+            return self._covered
+        rows = self._read(ACL_COVERAGE)
+        if COMPACTED_RANGES.name not in rows.columns:
+            self._merge(
+                f"ALTER TABLE delta.`{self._path(ACL_COVERAGE)}` ADD COLUMNS ({_column(COMPACTED_RANGES)})"
+            )
+            rows = self._read(ACL_COVERAGE)
+        for cluster_id, ranges in rows.select("cluster_id", COMPACTED_RANGES.name).collect():
+            self._covered[cluster_id] = None if ranges is None else tuple(map(tuple, ranges))
+        return self._covered
+
+    def _is_coverage_stale(self, cluster_id: str) -> bool:
+        """Whether acl_coverage lacks what the history's coverage says, also if no ACL has changed."""
+        covered, coverage = self._covered_ranges(), self._coverage(cluster_id)
+        if cluster_id in covered:
+            return covered[cluster_id] != coverage.coarse
+        return bool(coverage.begin_offset or coverage.coarse)
+
+    def _write_coverage(
+        self, cluster_ids: Collection[str], covered: dict[str, CompactedRanges | None]
+    ) -> None:
+        """Add these clusters to acl_coverage, and replace compacted ranges that have changed."""
         rows = []
-        for cluster_id in cluster_ids:
-            coverage = self._coverage(cluster_id)
+        for coverage in map(self._coverage, cluster_ids):
             begin = coverage.begin_offset
             time = datetime.fromtimestamp(coverage.begin_time_ms / 1000, UTC) if begin else None
-            rows.append((cluster_id, begin, time))
-        if rows:
-            self._append(ACL_COVERAGE, self._spark.createDataFrame(rows, ACL_COVERAGE.ddl))
+            if covered.get(coverage.cluster_id) != coverage.coarse:
+                rows.append((coverage.cluster_id, begin, time, list(coverage.coarse)))
+        if not rows:
+            return
+        self._spark.createDataFrame(rows, ACL_COVERAGE.ddl).createOrReplaceTempView("aclog_coverage")
+        name = COMPACTED_RANGES.name
+        # Retention has changed the begins of those that are there.
+        statement = (
+            f"MERGE INTO delta.`{self._path(ACL_COVERAGE)}` AS known USING aclog_coverage AS found "
+            "ON known.cluster_id = found.cluster_id "
+            f"WHEN MATCHED THEN UPDATE SET {name} = found.{name} "
+            "WHEN NOT MATCHED THEN INSERT *"
+        )
+        try:
+            self._merge(statement)
+        finally:
+            self._spark.catalog.dropTempView("aclog_coverage")
+        covered.update((row[0], tuple(row[3])) for row in rows)
 
     def _write_changes(self, publication: Publication, changes: DataFrame) -> None:
         """Write the tables of changes, periods and counts."""
@@ -286,6 +333,8 @@ class DeltaHistory:
     def _merge_periods(self, rows: DataFrame) -> None:
         """Add the periods that began, and end those that ended."""
         months = [row.month for row in rows.select("month").distinct().collect()]
+        if not months:
+            return
         rows.createOrReplaceTempView("aclog_periods")
         statement = (
             f"MERGE INTO delta.`{self._path(ACL_IN_FORCE)}` AS known USING aclog_periods AS period "
@@ -360,14 +409,17 @@ def table_path(output: str, table: Table) -> str:
 
 def create_table(table: Table, path: str) -> str:
     """The statement that creates a table unless it exists."""
-    columns = ", ".join(
-        f"{column.name} {column.type} COMMENT {quoted(column.comment)}" for column in table.columns
-    )
+    columns = ", ".join(map(_column, table.columns))
     return (
         f"CREATE TABLE IF NOT EXISTS delta.`{path}` ({columns}) USING delta "
         + (f"PARTITIONED BY ({', '.join(table.partitions)}) " if table.partitions else "")
         + f"COMMENT {quoted(table.comment)}"
     )
+
+
+def _column(column: Column) -> str:
+    """The definition of a column in a statement that creates it."""
+    return f"{column.name} {column.type} COMMENT {quoted(column.comment)}"
 
 
 def _intervals_only(rows: DataFrame) -> DataFrame:

@@ -3,7 +3,7 @@
 OUTPUT/tables/_publications/<number, 10 digits>.json
 
 A publication is one step of all tables: from the ends of the one before to its own, which are the same if it
-only analyses deferred changes. It is put before the
+only analyses deferred changes or changes acl_coverage. It is put before the
 tables are written, and again when they are. So an interrupted one is repeated with the same ranges, and its
 number is the version of Delta's transactions: a table that has it already is not written again.
 """

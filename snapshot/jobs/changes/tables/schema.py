@@ -172,9 +172,16 @@ ACCESS_CHANGES: Final = Table(
         Column("omitted_classes", "bigint", "Of an omitted row: number of classes without a row"),
     ),
 )
+COMPACTED_RANGES: Final = Column(
+    "compacted_ranges",
+    "array<struct<from_offset: bigint, until_offset: bigint>>",
+    "Ranges of offsets, until_offset exclusive, that may have been compacted before they were read: changes "
+    "in them may be missing, and ACLs may appear to start later than they did; null: an older version of "
+    "aclog wrote the row",
+)
 ACL_COVERAGE: Final = Table(
     "acl_coverage",
-    "From when on the other tables are complete: one row for each cluster",
+    "From when on the other tables are complete, and where changes may be missing: one row for each cluster",
     (
         _CLUSTER,
         Column("begin_offset", "bigint", "The first offset from which on the tables have every change"),
@@ -183,6 +190,7 @@ ACL_COVERAGE: Final = Table(
             "timestamp",
             "The first time whose state is in the tables; null: they have all states of the log",
         ),
+        COMPACTED_RANGES,
     ),
     (),
 )

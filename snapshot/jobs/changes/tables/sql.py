@@ -167,6 +167,9 @@ def register(spark: SparkSession, output: str, hosts: HostRules, cluster_id: str
         find_history(output, cluster_id)
     for table in TABLES:
         rows = spark.read.format("delta").load(table_path(output, table))
+        # An older version of aclog wrote the table.
+        lacking = (column for column in table.columns if column.name not in rows.columns)
+        rows = rows.withColumns({each.name: F.lit(None).cast(each.type) for each in lacking})
         if cluster_id is not None:
             rows = rows.where(F.col("cluster_id") == cluster_id)
         rows.createOrReplaceTempView(table.name)
