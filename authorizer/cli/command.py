@@ -80,7 +80,7 @@ class LazyGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         module = self._modules.get(cmd_name)
         if module is None:
-            return None
+            return super().get_command(ctx, cmd_name)
         command = getattr(import_module(f"authorizer.cli.{module}"), f"{cmd_name.replace('-', '_')}_command")
         if not isinstance(command, click.Command):
             raise TypeError(f"{cmd_name}_command is not a command")
@@ -99,7 +99,7 @@ class LazyGroup(Group):
             return super().resolve_command(ctx, args)
         except NoSuchCommand as error:
             # click compares a mistyped name with loaded commands only.
-            raise NoSuchCommand(error.command_name, possibilities=self._modules, ctx=ctx) from None
+            raise NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
 
 
 def name_as_started(command: click.Command) -> None:

@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,15 +22,15 @@ COMPLETE_VARIABLE: Final = "_ACLOG_COMPLETE"
 
 
 class Entry(NamedTuple):
-    """A command of ``aclog``; ``module``: below ``authorizer.cli``."""
+    """A command of ``aclog``; ``module``: below ``authorizer.cli``, or those of a group's commands."""
 
-    module: str
+    module: str | Mapping[str, str]
     summary: str
 
 
 #: In the order of ``aclog --help``. The summary is the first line of the command's own help (a test compares
 #: them), so that listing the commands imports none of them.
-COMMANDS: Final = {
+COMMANDS: Final[Mapping[str, Entry]] = {
     "quickstart": Entry(
         "quickstart.command", "Run a node, its console and the Spark jobs on an example log."
     ),
@@ -39,8 +39,26 @@ COMMANDS: Final = {
     ),
     "check": Entry("check.command", "Decide whether a principal may do an operation, as the broker would."),
     "acls": Entry("acls.command", "Add, remove or list ACLs, with the flags and output of kafka-acls."),
-    "log": Entry("groups", "Create, dump, append to, copy or verify a metadata log."),
-    "snapshot": Entry("groups", "List, create, verify, import or export snapshots."),
+    "log": Entry(
+        {
+            "append": "log.append",
+            "copy": "log.copy",
+            "create": "log.create",
+            "dump": "log.dump",
+            "verify": "log.verify",
+        },
+        "Create, dump, append to, copy or verify a metadata log.",
+    ),
+    "snapshot": Entry(
+        {
+            "create": "snapshot.create",
+            "export": "snapshot.export",
+            "import": "snapshot.create",
+            "list": "snapshot.listing",
+            "verify": "snapshot.verify",
+        },
+        "List, create, verify, import or export snapshots.",
+    ),
     "serve": Entry(
         "serve.command", "Run a node that serves decisions over HTTP, for a gateway, registry or proxy."
     ),
@@ -49,10 +67,8 @@ COMMANDS: Final = {
         "credentials", "Add, list or remove users that log in by SASL over Kafka's protocol."
     ),
     "diff": Entry("sets.diff", "Compare two sets of ACLs and the permissions that they give."),
-    "plan": Entry(
-        "plans.plan", "Show what a file of ACLs would change, and which permissions change with it."
-    ),
-    "apply": Entry("plans.apply", "Apply a plan of `aclog plan --output`."),
+    "plan": Entry("plan", "Show what a file of ACLs would change, and which permissions change with it."),
+    "apply": Entry("apply", "Apply a plan of `aclog plan --output`."),
     "who-can": Entry(
         "sets.allowed", "Show who may do an operation on a name, or on all names with a prefix."
     ),
@@ -67,7 +83,22 @@ COMMANDS: Final = {
         "report.command", "Write effective permissions, and what changed, as one file for an audit."
     ),
     "shell": Entry("shell.command", "Browse a state like a file system: ls, cd, cat, tree, find."),
-    "spark": Entry("groups", "Build snapshots, counts and the history of changes with Spark."),
+    "spark": Entry(
+        {
+            "all": "spark.job_commands",
+            "changes": "spark.job_commands",
+            "counts": "spark.job_commands",
+            "doctor": "spark.doctor",
+            "history": "spark.history",
+            "maintain": "spark.maintain",
+            "pack": "spark.pack",
+            "review": "spark.review",
+            "snapshots": "spark.job_commands",
+            "sql": "spark.sql",
+            "submit-file": "spark.job_commands",
+        },
+        "Build snapshots, counts and the history of changes with Spark.",
+    ),
     "completion": Entry("completion", "Print or install completion with the Tab key for a shell."),
 }
 # Only before a command, because texts also name the program.

@@ -36,7 +36,14 @@ class Commands(LazyGroup):
     """The root group: turns what commands raise into messages and exit codes."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(modules={name: each.module for name, each in COMMANDS.items()}, **settings)
+        modules = {name: each.module for name, each in COMMANDS.items() if isinstance(each.module, str)}
+        super().__init__(modules=modules, **settings)
+        for name, each in COMMANDS.items():
+            if not isinstance(each.module, str):
+                self.add_command(LazyGroup(name, help=each.summary, modules=each.module))
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, expect
 
-from authorizer.console.process.console_proxy import ProxiedRequest
+from authorizer.console.console_proxy import ProxiedRequest
 from authorizer.sidecar.auth.stored_tokens import new_token
 from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from records.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType

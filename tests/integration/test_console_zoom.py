@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from authorizer.console.history import background, history_scan
+from authorizer.console.history import history_scan
 from authorizer.console.routes.matrix_window import MEMBERS_MAXIMUM
 from authorizer.node.node import Node
 from records.acl import (
@@ -93,13 +93,13 @@ def test_idle_states_are_dropped_and_scanned_again(node: Node, monkeypatch: pyte
         clear(scan)
         cleared.set()
 
-    monkeypatch.setattr(background, "IDLE_TTL_S", 0.01)
+    monkeypatch.setattr(history_scan, "IDLE_TTL_S", 0.01)
     with sidecar_of(node, console_listeners="*") as url, httpx.Client(base_url=url, timeout=SOON_S) as client:
         first = complete_history(client)
         monkeypatch.setattr(history_scan.HistoryScan, "clear", clear_and_record)
         client.get("/console/v1/moments")
         assert cleared.wait(SOON_S)
-        monkeypatch.setattr(background, "IDLE_TTL_S", SOON_S)
+        monkeypatch.setattr(history_scan, "IDLE_TTL_S", SOON_S)
         assert complete_history(client) == first
 
 

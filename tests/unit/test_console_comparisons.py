@@ -19,7 +19,7 @@ from authorizer.analysis.permissions.effective_permissions import EffectivePermi
 from authorizer.analysis.plans.plan import AclPlan, PlanOrigin
 from authorizer.api.acl_json import content_from_json
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.console.process.console_proxy import ConsoleProxy
+from authorizer.console.console_proxy import ConsoleProxy
 from authorizer.console.threads import ComparisonScheduler
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.sidecar.http.errors import HttpError

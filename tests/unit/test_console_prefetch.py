@@ -9,7 +9,7 @@ import pytest
 
 from authorizer.analysis.matrix.matrix import Matrix
 from authorizer.analysis.matrix.teams import Teams
-from authorizer.console.history.background import Prefetcher
+from authorizer.console.console_server import Prefetcher
 from authorizer.console.history.state_cache import StateCache
 from authorizer.console.routes.matrix_window import compute_first_view, window
 from authorizer.console.routes.queries import MatrixQuery

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from authorizer.admin_server.server import AdminServer
     from authorizer.configuration.load import Config
-    from authorizer.console.process.console_server import ConsoleServer
+    from authorizer.console.console_server import ConsoleServer
     from authorizer.node.audit.audit_writer import AuditWriter
     from authorizer.node.fleet import Fleet
     from authorizer.node.node import Node

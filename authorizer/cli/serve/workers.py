@@ -19,8 +19,8 @@ from authorizer.cli.serve.node_servers import follow_settings, open_admin_server
 from authorizer.cli.signals import run_as_child
 from authorizer.configuration.keys.names import CONSOLE_COUNTS, CONSOLE_HISTORY
 from authorizer.configuration.log_setup import set_logging_level, setup_logging
-from authorizer.console.process.console_proxy import ConsoleProxy
-from authorizer.console.process.console_server import ConsoleServer
+from authorizer.console.console_proxy import ConsoleProxy
+from authorizer.console.console_server import ConsoleServer
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.fleet import Fleet
 from authorizer.node.node import Node

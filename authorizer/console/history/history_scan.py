@@ -276,3 +276,51 @@ class HistoryScan:
         if drop > 0 or (dropped_changes and self._origin == _IN_PROGRESS):
             self._origin = _EVICTED
         return drop > 0 or dropped_changes > 0
+
+
+#: Time without a request after which the scanned states are dropped.
+IDLE_TTL_S: Final = 600.0
+
+
+class ScanThread:
+    """Scans a log backwards while the console is in use. Thread-safe.
+
+    Drops the scanned states after ten idle minutes.
+    """
+
+    def __init__(self, scan: HistoryScan, clear_caches: Callable[[], None]) -> None:
+        """``clear_caches``: drops everything that was computed from the scanned states."""
+        self._scan = scan
+        self._clear_caches = clear_caches
+        self._lock = threading.Lock()
+        self._touched = threading.Event()
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+
+    def touch(self) -> None:
+        """Keep the scan going, because the console is in use."""
+        with self._lock:
+            self._touched.set()
+            if self._thread is None and not self._is_closed:
+                self._thread = threading.Thread(target=self._run, name="aclog-console-scan", daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        """End the scan and drop the states, without waiting. From any thread; idempotent."""
+        with self._lock:
+            self._is_closed = True
+            self._touched.set()
+
+    def _run(self) -> None:
+        while True:
+            while not (self._scan.is_done or self._is_closed):
+                self._scan.extend()
+            if not self._is_closed and self._touched.wait(IDLE_TTL_S):
+                self._touched.clear()
+                continue
+            with self._lock:
+                if self._is_closed or not self._touched.is_set():
+                    self._scan.clear()
+                    self._clear_caches()
+                    self._thread = None
+                    return

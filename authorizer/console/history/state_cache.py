@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.matrix.matrix import Matrix
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.console.history.background import ScanThread
-from authorizer.console.history.history_scan import History, HistoryScan
+from authorizer.console.history.history_scan import History, HistoryScan, ScanThread
 from authorizer.console.history.index_cache import IndexCache
 from authorizer.console.recent_results import RecentResults
 from authorizer.console.threads import run_in_console_thread

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -32,6 +32,7 @@ from authorizer.console.routes.access import console_caller
 from authorizer.console.routes.allowed import AllowedRoutes
 from authorizer.console.routes.decision_changes import (
     ChangePage,
+    TemporaryChanges,
     decision_changes_json,
     find_decision_changes,
 )
@@ -53,7 +54,6 @@ from authorizer.console.routes.queries import (
     TemporaryQuery,
 )
 from authorizer.console.routes.route_group import APPLY_PATH, PLAN_PATH
-from authorizer.console.routes.temporary_changes import TemporaryChanges
 from authorizer.console.threads import ComparisonScheduler, run_in_console_thread
 from authorizer.engine.decisions.listing import Listing, list_acls
 from authorizer.engine.decisions.state import AuthorizerState
@@ -70,6 +70,8 @@ from authorizer.sidecar.routes.query_requests import code_of
 from authorizer.sidecar.routes.request_state import ready_state
 from records.acl import AclBindingFilter, AclOperation, ResourceType
 from records.ids import uuid_to_string
+
+_Query = TypeVar("_Query")
 
 #: Maximum number of listed past states.
 _STATES_MAXIMUM: Final = 2_000
@@ -138,8 +140,7 @@ class ConsoleRoutes:
 
     async def past_states(self, request: Request) -> Response:
         """GET: the last past states, and the one at a time; with the node's time."""
-        query = decode_query(request.scope["query_string"], PastStatesQuery)
-        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+        query = self._described(request, PastStatesQuery)
         await self._states.wait_for_first_part()
         history = await run_in_console_thread(self._states.history)
         states = history.states[-_STATES_MAXIMUM:]
@@ -177,8 +178,7 @@ class ConsoleRoutes:
 
     async def names(self, request: Request) -> Response:
         """GET: principals, teams and names that contain a text."""
-        query = decode_query(request.scope["query_string"], NamesQuery)
-        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+        query = self._described(request, NamesQuery)
 
         def search() -> dict[str, Any]:
             state = self._states.state_at(None)
@@ -189,8 +189,7 @@ class ConsoleRoutes:
 
     async def changes(self, request: Request) -> Response:
         """GET: a page of the ACL changes between two states."""
-        query = decode_query(request.scope["query_string"], ChangesQuery)
-        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+        query = self._described(request, ChangesQuery)
 
         def list_changes() -> dict[str, Any]:
             states = self._states.history().states
@@ -202,8 +201,7 @@ class ConsoleRoutes:
 
     async def decision_changes(self, request: Request) -> Response:
         """GET: the decision changes between two states, or between two clusters of a fleet."""
-        query = decode_query(request.scope["query_string"], DecisionChangesQuery)
-        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+        query = self._described(request, DecisionChangesQuery)
         other = None if query.cluster is None else self._state_of(query.cluster, request)
 
         def compare(check_cancelled: Callable[[], None]) -> dict[str, Any]:
@@ -218,23 +216,18 @@ class ConsoleRoutes:
             page = ChangePage.of(changes, query, query.count, self._teams)
             return {**state_offset_json(before), **decision_changes_json(page, before, after)}
 
-        await self._states.wait_for_first_part()
-        with self._states.request_in_progress():
-            return json_response(await self._comparisons.run(request, compare))
+        return await self._compare(request, compare)
 
     async def temporary_changes(self, request: Request) -> Response:
         """GET: the classes of requests that were granted and revoked again between two states."""
-        query = decode_query(request.scope["query_string"], TemporaryQuery)
-        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+        query = self._described(request, TemporaryQuery)
 
         def find(check_cancelled: Callable[[], None]) -> dict[str, Any]:
             ends = self._states.state_at(query.since), self._states.state_at(query.at_offset)
             history = self._states.history()
             return self._temporary.page(history, *ends, query, self._teams, check_cancelled)
 
-        await self._states.wait_for_first_part()
-        with self._states.request_in_progress():
-            return json_response(await self._comparisons.run(request, find))
+        return await self._compare(request, find)
 
     def _state_of(self, cluster: str, request: Request) -> AuthorizerState:
         """The current state of another cluster of the fleet; requires Describe there, too."""
@@ -251,8 +244,7 @@ class ConsoleRoutes:
 
     async def acls(self, request: Request) -> Response:
         """GET: a page of the ACLs."""
-        query = decode_query(request.scope["query_string"], AclsQuery)
-        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+        query = self._described(request, AclsQuery)
 
         def list_page() -> dict[str, Any]:
             state = self._states.state_at(query.at_offset)
@@ -268,8 +260,7 @@ class ConsoleRoutes:
 
     async def findings(self, request: Request) -> Response:
         """GET: the lint findings of the same page of ACLs, by id."""
-        query = decode_query(request.scope["query_string"], AclsQuery)
-        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+        query = self._described(request, AclsQuery)
 
         def find() -> dict[str, Any]:
             state = self._states.state_at(query.at_offset)
@@ -281,8 +272,7 @@ class ConsoleRoutes:
 
     async def lint(self, request: Request) -> Response:
         """GET: a page of the lint findings, and their number by rule."""
-        query = decode_query(request.scope["query_string"], LintQuery)
-        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+        query = self._described(request, LintQuery)
 
         def find() -> dict[str, Any]:
             state = self._states.state_at(query.at_offset)
@@ -318,6 +308,20 @@ class ConsoleRoutes:
             return answer
 
         return await self._respond(explain, is_past=sees_all)
+
+    def _described(self, request: Request, query: type[_Query]) -> _Query:
+        """Decode the query of a request that requires Describe on the cluster."""
+        decoded = decode_query(request.scope["query_string"], query)
+        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+        return decoded
+
+    async def _compare(
+        self, request: Request, work: Callable[[Callable[[], None]], dict[str, Any]]
+    ) -> Response:
+        """Run a comparison of states (``ComparisonScheduler.run``)."""
+        await self._states.wait_for_first_part()
+        with self._states.request_in_progress():
+            return json_response(await self._comparisons.run(request, work))
 
     async def _respond(self, work: Callable[[], dict[str, Any]], *, is_past: bool = True) -> Response:
         """Run ``work`` in a thread; ``is_past``: it needs past states."""

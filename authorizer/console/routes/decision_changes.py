@@ -1,4 +1,7 @@
-"""Decision changes between two states, in classes of requests, and their JSON."""
+"""Decision changes between two states, in classes of requests, and their JSON.
+
+Temporary changes are classes that were granted and revoked again in between (``/console/v1/temporary``).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from authorizer.analysis.history.temporary_access import TemporaryChange, temporary_changes
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls
 from authorizer.analysis.permissions.decision_changes import (
     DecisionChange,
@@ -16,18 +20,18 @@ from authorizer.analysis.permissions.decision_changes import (
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions, never_cancelled
 from authorizer.analysis.permissions.request_class_text import describe_class, describe_principal
 from authorizer.analysis.permissions.witness import Witness, decide_witness, state_for_witnesses
+from authorizer.console.recent_results import RecentResults
 from authorizer.console.routes.list_filters import ChangeFilter
 from records.columns.acl_table import AclTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
-    from authorizer.analysis.history.temporary_access import TemporaryChange
     from authorizer.analysis.matrix.teams import Teams
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.console.history.history_scan import History
     from authorizer.console.history.history_states import HistoryState
-    from authorizer.console.routes.queries import ListFilter
+    from authorizer.console.routes.queries import ListFilter, TemporaryQuery
     from authorizer.engine.decisions.state import AuthorizerState
 
 
@@ -143,4 +147,71 @@ def change_json(change: DecisionChange | TemporaryChange) -> dict[str, Any]:
             "name": witness.name,
             "host": witness.host,
         },
+    }
+
+
+class TemporaryChanges:
+    """The classes of the last compared period, for the next page of them."""
+
+    def __init__(self) -> None:
+        self._last: RecentResults[Hashable, list[TemporaryChange]] = RecentResults()
+
+    def page(
+        self,
+        history: History,
+        before: AuthorizerState,
+        after: AuthorizerState,
+        query: TemporaryQuery,
+        teams: Teams,
+        check_cancelled: Callable[[], None] = never_cancelled,
+    ) -> dict[str, Any]:
+        """Return the page that a query selects; ``unknown`` says why there is none.
+
+        All states are decided by the rules of the release at ``after``.
+        """
+        states = _states_between(history, before.end_offset, after.end_offset)
+        if states is None:
+            return _page([], [], query, "the states in between are not known completely")
+        if any(each.changes is None for each in states[1:]):
+            return _page([], [], query, "changes in between are too many to be held in memory")
+        settings = after.settings.with_version_of(after.index.image)
+
+        def compute() -> list[TemporaryChange]:
+            steps = [[change.pair for change in each.changes or ()] for each in states[1:]]
+            return temporary_changes(states[0].image.merged().columns, steps, settings, check_cancelled)
+
+        changes = self._last.get_or_compute((states[0].image, states[-1].image, settings), compute)
+        selected = filter(ChangeFilter(query, teams).selects_decision, changes)
+        return _page(list(selected), states, query)
+
+
+def _states_between(history: History, *ends: int) -> tuple[HistoryState, ...] | None:
+    """The states from one to the other, both included; None if not all of them are known."""
+    first, last = (history.index_at(each) for each in sorted(ends))
+    if first is None or last is None:
+        return None
+    states = history.states[first : last + 1]
+    return None if any(each.unknown_from is not None for each in states[1:]) else states
+
+
+def _page(
+    selected: list[TemporaryChange],
+    states: Sequence[HistoryState],
+    query: TemporaryQuery,
+    unknown: str | None = None,
+) -> dict[str, Any]:
+    return {
+        "total": len(selected),
+        "first": query.first,
+        "unknown": unknown,
+        "temporary": [_json(each, states) for each in selected[query.first : query.first + query.count]],
+    }
+
+
+def _json(change: TemporaryChange, states: Sequence[HistoryState]) -> dict[str, Any]:
+    return {
+        **change_json(change),
+        "since": states[change.begin].end_json,
+        "until": states[change.end].end_json,
+        "times": change.times,
     }

@@ -12,10 +12,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
+import structlog
+
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.configuration.load import Config
-from authorizer.console.history.background import Prefetcher
-from authorizer.console.process.console_proxy import ConsoleProxyEndpoint
+from authorizer.console.console_proxy import ConsoleProxyEndpoint
 from authorizer.console.routes.in_process_console import InProcessConsole
 from authorizer.listeners.listener import build_listener
 from authorizer.sidecar.app import SidecarApp
@@ -27,9 +28,10 @@ from authorizer.sidecar.http.server_thread import Served, ServerThread, private_
 from authorizer.sidecar.workers.hosted_nodes import FleetNodes, SingleNode
 from authorizer.sidecar.workers.messages import Listening, LogReady
 from authorizer.sidecar.workers.worker_fanout import WorkerFanout
+from records.polling import PeriodicThread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from authorizer.node.fleet import Fleet, Member
     from authorizer.node.node import Node
@@ -37,9 +39,14 @@ if TYPE_CHECKING:
     from authorizer.sidecar.base_app import BaseApp
     from authorizer.sidecar.workers.worker import Worker
 
+log: Final = structlog.get_logger(__name__)
+
 _HEARTBEAT_INTERVAL_S: Final = 0.1
 # Time for a change that the writer is applying.
 _GRACE_S: Final = 2
+#: Until the node is ready, and from then on: with a million ACLs a prefetch takes a second of CPU time.
+_RETRY_INTERVAL_S: Final = 0.1
+_REFRESH_INTERVAL_S: Final = 60.0
 
 
 class ConsoleServer:
@@ -116,3 +123,21 @@ class ConsoleServer:
         if self._app is not None:
             self._servers.close(self._app.end_streams)
         self._authenticator.close()
+
+
+class Prefetcher(PeriodicThread):
+    """Prefetches the page's first view in a thread, while the context is open."""
+
+    def __init__(self, prefetch: Callable[[], bool]) -> None:
+        """``prefetch``: computes the view unless it is up to date; False while the node is not ready."""
+
+        def work() -> float:
+            try:
+                is_ready = prefetch()
+            except Exception:
+                # A request for the view gets the same error, and the page shows it.
+                log.exception("console_prefetch_failed")
+                return _REFRESH_INTERVAL_S
+            return _REFRESH_INTERVAL_S if is_ready else _RETRY_INTERVAL_S
+
+        super().__init__("aclog-console-prefetch", work)

@@ -1,1 +1,0 @@
-"""``aclog plan`` and ``aclog apply``."""

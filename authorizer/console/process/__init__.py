@@ -1,1 +1,0 @@
-"""The console process, and the proxy to it."""
