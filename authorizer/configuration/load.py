@@ -1,9 +1,9 @@
 """Config and load_config: a Java properties file with Kafka's keys, the environment over it, flags over both.
 
-A broker's own server.properties works unchanged (``broker_file.py``); unknown keys are ignored. Any other
-file must not have the keys of a Kafka client (``client_keys.py``). An unknown key that begins with ``aclog.``
-is an error, and so is almost one of Kafka's keys (``mistyped_keys.py``): a typing mistake must not switch
-something off. The keys are declared in ``keys``.
+A broker's own server.properties works unchanged (``broker_file.py``); unknown keys are ignored. An unknown
+key that begins with ``aclog.`` is an error. In any other file so are keys of a Kafka client, and almost one
+of Kafka's keys (``refused_keys.py``): a typing mistake must not switch something off. The keys are declared
+in ``keys``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from authorizer.api.cluster_name import CLUSTER_NAME
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.authentication import require_complete_authentication
 from authorizer.configuration.broker_file import BrokerLog, broker_log_of, is_broker_file
-from authorizer.configuration.client_keys import refuse_client_keys
 from authorizer.configuration.clusters import (
     cluster_key,
     cluster_key_of_variable,
@@ -64,7 +63,12 @@ from authorizer.configuration.listeners import (
     require_served,
     with_controller_listeners,
 )
-from authorizer.configuration.mistyped_keys import SIMILARITY_MIN, file_notes, refuse_mistyped_keys
+from authorizer.configuration.refused_keys import (
+    SIMILARITY_MIN,
+    file_notes,
+    refuse_client_keys,
+    refuse_mistyped_keys,
+)
 from records.log.client_keys import ClientKeys, NamedSettings
 from records.properties import parse_properties, property_lines
 

@@ -12,8 +12,8 @@ from authorizer.configuration.broker_file import BROKER_KEYS
 from authorizer.configuration.keys.key import OptionalKey
 from authorizer.configuration.keys.table import BY_VARIABLE, KEYS
 from authorizer.configuration.load import Config, load_config, read_properties
-from authorizer.configuration.mistyped_keys import file_notes, refuse_mistyped_keys
 from authorizer.configuration.reference import configuration_markdown
+from authorizer.configuration.refused_keys import file_notes, refuse_mistyped_keys
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -71,7 +71,7 @@ from authorizer.sidecar.routes.request_state import ready_state
 from records.acl import AclBindingFilter, AclOperation, ResourceType
 from records.ids import uuid_to_string
 
-_Query = TypeVar("_Query")
+_Query = TypeVar("_Query", bound=msgspec.Struct)
 
 #: Maximum number of listed past states.
 _STATES_MAXIMUM: Final = 2_000
