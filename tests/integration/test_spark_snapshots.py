@@ -30,6 +30,7 @@ from snapshot.digest import digest_to_string
 from snapshot.errors import SparkJobError
 from snapshot.jobs.running.job import BatchReport
 from snapshot.jobs.running.micro_batch import MicroBatches
+from snapshot.jobs.session.spark_session import has_session, spark_session
 from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 from snapshot.store.layout import shard_part_name
 from support.data import real_log
@@ -171,8 +172,19 @@ def test_the_callers_session_remains_active(spark: SparkSession, tmp_path: Path)
     """A batch has a separate session, which must not be Spark's active one afterwards."""
     log_directory = tmp_path / "log"
     written(log_directory, [[acl(number)] for number in range(4)])
+    # Another test may have made another session active.
+    active = SparkSession.getActiveSession()
     SnapshotsJob(spark, tmp_path, [log_directory], shards=2).run()
-    assert SparkSession.getActiveSession() is spark
+    assert SparkSession.getActiveSession() is active is not None
+
+
+def test_a_session_of_another_thread_is_not_a_new_one(spark: SparkSession) -> None:
+    """Spark's active session is one thread's; a command in another thread must not stop it."""
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(SparkSession.getActiveSession).result() is None
+        assert pool.submit(has_session).result()
+        session = pool.submit(spark_session, "another thread").result()
+    assert session.sparkContext is spark.sparkContext
 
 
 def test_an_interrupted_batch_is_repeated(spark: SparkSession, tmp_path: Path) -> None:

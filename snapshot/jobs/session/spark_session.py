@@ -66,7 +66,7 @@ def spark_session(
     needs_s3: bool = False,
     shows_output: bool = False,
 ) -> SparkSession:
-    """The active session, or a new one.
+    """The active session, another of this process, or a new one.
 
     Args:
         app_name: shown by Spark's tools.
@@ -86,7 +86,7 @@ def spark_session(
         wanted[_MASTER] = master
     if packages:
         wanted[_PACKAGES] = ",".join(filter(None, (*packages, wanted.get(_PACKAGES, ""))))
-    session = SparkSession.getActiveSession()
+    session = _existing_session()
     if session is None:
         is_submitted = _GATEWAY in os.environ
         given = _submitted() if is_submitted else _defaults_file() | _submit_arguments()
@@ -112,8 +112,16 @@ def spark_session(
 
 
 def has_session() -> bool:
-    """Whether there is an active session (of a notebook or a shell), which its owner ends."""
-    return SparkSession.getActiveSession() is not None
+    """Whether this process has a session (of a notebook or a shell), which its owner ends."""
+    return _existing_session() is not None
+
+
+def _existing_session() -> SparkSession | None:
+    # Active is a session for one thread. In another thread of the process, a session that Spark
+    # shares is not a new one either.
+    if SparkContext._active_spark_context is None:  # noqa: SLF001
+        return None
+    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
 
 def _jvm_settings(settings: Mapping[str, str], *, needs_s3: bool = False) -> dict[str, str]:
