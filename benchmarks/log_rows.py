@@ -20,8 +20,7 @@ from pyspark.sql.types import StructType
 from records.columns.record_spans import find_records
 from records.columns.values import pieces
 from records.log.base import BatchLog
-from records.log.open import TOPIC, kind_of
-from records.log.topic.url import parse_topic_url
+from records.log.url import TOPIC, kind_of, parse_topic_url
 from snapshot.jobs.sources.log_range import LogRange
 from snapshot.jobs.sources.log_ranges import open_ranged
 from snapshot.jobs.sources.logs import FollowedLog

@@ -45,7 +45,8 @@ from records.errors import (
     UnsupportedVersionError,
 )
 from records.flexible import MessageReader
-from records.log.open import DIRECTORY, QUORUM, kind_of, open_log
+from records.log.open import open_log
+from records.log.url import DIRECTORY, QUORUM, kind_of
 from records.principal import ANONYMOUS
 from records.transactions import MisplacedMarkerError, Transaction
 from replay.backoff import Backoff

@@ -21,7 +21,8 @@ from authorizer.cli.rendering.output import Waiting, answer, note, print_json, s
 from authorizer.cli.workspace import Workspace, load_state
 from authorizer.configuration.keys.names import COMMAND_CONFIG, LOG_URL
 from records.errors import LogError
-from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, open_log, polled_servers
+from records.log.open import open_log
+from records.log.url import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, polled_servers
 from records.properties import escape_property
 
 if TYPE_CHECKING:
@@ -199,9 +200,9 @@ def _prompt(key: str) -> str | None:
 
 def _controllers(url: str, client: Mapping[str, str]) -> str:
     """Listeners of the controllers as the brokers know them; empty if they do not tell."""
-    from records.log.polled.url import parse_polled_url
     from records.log.protocol.brokers import Brokers
     from records.log.protocol.settings import protocol_settings
+    from records.log.url import parse_polled_url
 
     brokers = Brokers(url, parse_polled_url(url).brokers, protocol_settings(client), threading.Event())
     try:

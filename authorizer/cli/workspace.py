@@ -24,8 +24,8 @@ from authorizer.configuration.keys.table import BY_NAME
 from records.entries import AclRecord
 from records.errors import LogStorageError
 from records.log.base import read_with_retry
-from records.log.bootstrap_servers import parse_bootstrap_servers
-from records.log.open import POLLED, QUORUM, TOPIC, open_log
+from records.log.open import open_log
+from records.log.url import POLLED, QUORUM, TOPIC, parse_bootstrap_servers
 from records.polling import poll_until
 
 if TYPE_CHECKING:

@@ -37,7 +37,8 @@ from authorizer.node.reconfiguration import Reconfiguration
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from authorizer.node.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator, RemoteWriter
 from records.errors import LogError, LogReadOnlyError, LogStorageError, LogUnreachableError
-from records.log.open import DIRECTORY, kind_of, open_log
+from records.log.open import open_log
+from records.log.url import DIRECTORY, kind_of
 from replay.backoff import Backoff
 from replay.clock import Clock, SystemClock
 from replay.fault_handler import LoggingFaultHandler

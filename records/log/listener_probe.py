@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from records.log.bootstrap_servers import Address
+    from records.log.url import Address
 
 #: A TLS record begins with its type, a handshake or an alert, and the major version.
 _TLS_RECORDS: Final = (b"\x16\x03", b"\x15\x03")

@@ -5,14 +5,13 @@ The module of a kind of log is imported when such a log is opened.
 
 from __future__ import annotations
 
-import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from records.errors import LogError, LogUrlError
+from records.errors import LogError
 from records.install_command import importing_extra
-from records.log.bootstrap_servers import BOOTSTRAP, are_bootstrap_servers
 from records.log.client_keys import only
+from records.log.url import BOOTSTRAP, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,53 +25,7 @@ if TYPE_CHECKING:
     from records.log.topic.async_producer import AsyncTopicProducer
     from records.log.topic.exactly_once_producer import ExactlyOnceProducer
 
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
-
-DIRECTORY: Final = "file"
-TOPIC: Final = "kafka"
-QUORUM: Final = "kraft"
-POLLED: Final = "describe"
-_KINDS: Final = (DIRECTORY, TOPIC, QUORUM, POLLED)
-
-
-def kind_of(url: str) -> str:
-    """The kind of a log: ``file``, ``kafka``, ``kraft`` or ``describe``; a plain path is a directory.
-
-    Raises:
-        LogUrlError: an unknown scheme, or the servers of a cluster without one.
-    """
-    scheme, separator, rest = url.partition(":")
-    kind = scheme.lower()
-    servers = url.partition("/")[0]
-    if kind != DIRECTORY and are_bootstrap_servers(servers):
-        raise LogUrlError(
-            f"`{url}` is not the URL of a log: for a cluster by its brokers use --bootstrap-server {servers} "
-            f"or describe://{servers}[/DIR], by its controllers kraft://{servers}, and for a topic "
-            f"kafka://{servers}/TOPIC"
-        )
-    if not separator or not _SCHEME.fullmatch(scheme):
-        return DIRECTORY
-    if kind == DIRECTORY or (kind in _KINDS and rest.startswith("//")):
-        return kind
-    from difflib import get_close_matches  # noqa: PLC0415
-
-    meant = get_close_matches(kind, _KINDS, n=1)
-    path = rest if meant == [DIRECTORY] else f"//{rest.lstrip('/')}"
-    if meant:
-        raise LogUrlError(f"`{url}` is not the URL of a log: did you mean {meant[0]}:{path}?")
-    raise LogUrlError(
-        f"`{url}` is not the URL of a log. Use file:DIR for a directory, kafka://HOST:PORT/TOPIC for a "
-        "topic, kraft://HOST:PORT for a cluster's metadata log (at its controllers), or "
-        "describe://HOST:PORT[/DIR] for polling the ACLs of its brokers"
-    )
-
-
-def polled_servers(url: str | None) -> str | None:
-    """The brokers of a ``describe://`` log, as bootstrap servers; None for any other log."""
-    if url is None or kind_of(url) != POLLED:
-        return None
-    return url.partition("://")[2].partition("/")[0]
 
 
 def open_log(
@@ -172,7 +125,7 @@ def open_async_producer(
     """Open a producer that sends messages without waiting; it does not connect yet."""
     with _kafka_extra():
         from records.log.topic.async_producer import AsyncTopicProducer  # noqa: PLC0415
-        from records.log.topic.url import parse_topic_url  # noqa: PLC0415
+        from records.log.url import parse_topic_url  # noqa: PLC0415
     return AsyncTopicProducer(parse_topic_url(url), client, headers)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from records.errors import LogError
 from records.log.base import LogIdentity, LogView
-from records.log.open import TOPIC
+from records.log.url import TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

@@ -28,11 +28,11 @@ from authorizer.node.node import Node
 from records.entries import AccessControlEntryRecord, AclContent
 from records.errors import LogError, LogNotFoundError, LogReadOnlyError, LogRefusedError, LogUnreachableError
 from records.log.base import Freshness, MetadataLog
-from records.log.bootstrap_servers import Address, parse_bootstrap_servers
 from records.log.open import open_log
 from records.log.protocol.brokers import Brokers
 from records.log.protocol.responses import DescribedCluster
 from records.log.protocol.settings import protocol_settings
+from records.log.url import Address, parse_bootstrap_servers
 from replay.load_image import load_image
 from support.aclog_command import aclog
 from support.kafka_broker import Broker, free_ports, jar_broker

@@ -29,8 +29,8 @@ from records.entries import MetadataRecord
 from records.errors import LogOutcomeUnknownError, LogUnreachableError
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.topic_errors import TopicErrors
-from records.log.topic.url import parse_topic_url
 from records.log.topic.writer import TopicWriter
+from records.log.url import parse_topic_url
 from records.log_batch import LogBatch
 from snapshot.digest import digest_to_string
 from support.kafka_broker import Broker

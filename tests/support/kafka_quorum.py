@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from records.log.bootstrap_servers import Address
 from records.log.quorum import QuorumLog
+from records.log.url import Address
 from records.properties import parse_properties
 from support.kafka_broker import (
     HOST,

@@ -43,7 +43,7 @@ from records.codecs.kraft import encode_frame
 from records.control import ControlType, encode_control_key, snapshot_footer_value, snapshot_header_value
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import METADATA_TOPIC_ID, Uuid
-from records.log.bootstrap_servers import Address
+from records.log.url import Address
 from snapshot.digest import DIGEST_MASK, acl_hash
 
 CLUSTER_ID = "simulated"

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from records.errors import LogError, LogRefusedError, LogUnreachableError
-from records.log.bootstrap_servers import Address
 from records.log.listener_probe import tls_mismatch
 from records.log.open import open_log
+from records.log.url import Address
 from support.certificates import Authority
 
 SETTING = "aclog.kafka.security.protocol"

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.errors import LogError, LogRefusedError, LogUnreachableError
-from records.log.bootstrap_servers import Address
 from records.log.protocol import requests, responses, sasl
 from records.log.protocol.cluster_errors import ClusterErrors
 from records.log.protocol.connection import FRAME_BYTES_MAX, Connection
 from records.log.protocol.settings import protocol_settings
+from records.log.url import Address
 from support.sim_quorum import SimQuorum
 
 FAILURE = ClusterErrors("kraft://c:1", protocol_settings({}))

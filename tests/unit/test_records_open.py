@@ -10,7 +10,7 @@ import pytest
 
 from records.errors import LogError, LogUrlError
 from records.install_command import install_command
-from records.log.open import kind_of
+from records.log.url import kind_of
 
 
 @pytest.mark.parametrize(

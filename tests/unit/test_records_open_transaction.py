@@ -6,7 +6,7 @@ import pytest
 
 from records.log.topic.open_transaction import OpenTransaction
 from records.log.topic.transaction_owner import TransactionOwner
-from records.log.topic.url import parse_topic_url
+from records.log.url import parse_topic_url
 
 WHERE = parse_topic_url("kafka://b:9092/acls")
 TOOL = "kafka-transactions.sh --bootstrap-server b:9092"

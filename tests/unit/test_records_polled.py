@@ -15,18 +15,17 @@ from hypothesis import strategies as st
 
 from records.entries import AclContent, BeginTransactionRecord, SupportedLevels
 from records.errors import LogError, LogReadOnlyError, LogStorageError
-from records.log.bootstrap_servers import Address
 from records.log.directory import DirectoryLog
 from records.log.directory.writer import Writer
 from records.log.open import open_log
 from records.log.polled import poll_store as kept_module
 from records.log.polled.poll_store import LAST_POLL_FILE, PollStore
-from records.log.polled.url import parse_polled_url
 from records.log.protocol import brokers as brokers_module
 from records.log.protocol.brokers import Brokers
 from records.log.protocol.response_values import ClusterLevels, DescribedAcls
 from records.log.protocol.responses import API_VERSIONS, ApiVersions, DescribedCluster, decode_response
 from records.log.protocol.settings import protocol_settings
+from records.log.url import Address, parse_polled_url
 from replay.load_image import load_image
 
 NOW_MS = 1_700_000_000_000

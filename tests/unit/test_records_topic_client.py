@@ -22,7 +22,7 @@ from records.log.topic import TopicLog, topic_admin
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.topic_admin import ClusterClient, TopicAdmin, TopicDescription, check_topic
 from records.log.topic.topic_errors import NoLeaderError, TopicErrors
-from records.log.topic.url import TopicUrl, parse_topic_url
+from records.log.url import TopicUrl, parse_topic_url
 
 WHERE = TopicUrl("kafka://h:1/acls", "h:1", "acls")
 TOPIC_ID = Uuid(b"t" * 16)

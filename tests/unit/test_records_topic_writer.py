@@ -7,8 +7,8 @@ import pytest
 from records.errors import EncodeError, LogUnreachableError
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.topic_errors import TopicErrors
-from records.log.topic.url import TopicUrl
 from records.log.topic.writer import TopicWriter
+from records.log.url import TopicUrl
 from support.snapshots import acl
 
 WHERE = TopicUrl("kafka://h:1/acls", "h:1", "acls")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from authorizer.cli.command_name import command_words
 from authorizer.cli.invocation import words
-from records.log.open import POLLED, QUORUM, kind_of
+from records.log.url import POLLED, QUORUM, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

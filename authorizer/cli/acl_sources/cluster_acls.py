@@ -15,7 +15,8 @@ from authorizer.node.writing.cluster_plan import NOT_ATOMIC, ClusterPlan
 from authorizer.node.writing.cluster_requests import BrokerRequests
 from records.columns.acl_table import AclTable
 from records.ids import uuid_to_string
-from records.log.open import open_cluster_acls, polled_servers
+from records.log.open import open_cluster_acls
+from records.log.url import polled_servers
 
 _POLL_INTERVAL_S: Final = 0.1
 

@@ -20,7 +20,7 @@ from records.errors import LogLockedError, LogMovedError
 from records.ids import uuid_to_string
 from records.log.directory.files import SOCKET_FILE
 from records.log.directory.identity import random_id
-from records.log.directory.log import directory_of
+from records.log.url import directory_of
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
 

@@ -21,7 +21,8 @@ from authorizer.cli.workspace import is_log, load_noted_state
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.errors import RecordError
 from records.log.directory.files import segment_name
-from records.log.open import kind_of, open_log
+from records.log.open import open_log
+from records.log.url import kind_of
 from snapshot.errors import SnapshotError, SnapshotMissingError
 from snapshot.image import AclsImage, Provenance
 from snapshot.restore import image_of, restore_image

@@ -18,7 +18,7 @@ from authorizer.cli.options import (
 from authorizer.cli.rendering.output import note
 from authorizer.cli.sidecar import CREDENTIALS, credentials_options
 from authorizer.cli.workspace import Workspace
-from records.log.open import polled_servers
+from records.log.url import polled_servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -34,7 +34,7 @@ from authorizer.cli.rendering.terminal import width
 from authorizer.cli.sidecar import CREDENTIALS, sidecar_client
 from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation, PatternType, ResourcePattern
-from records.log.open import POLLED, QUORUM, kind_of, polled_servers
+from records.log.url import POLLED, QUORUM, kind_of, polled_servers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

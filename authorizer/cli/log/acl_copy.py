@@ -19,7 +19,8 @@ from records.acl import AclPermissionType
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.errors import LogNotFoundError, LogReadOnlyError
 from records.log.directory.identity import random_id
-from records.log.open import DIRECTORY, kind_of, open_log
+from records.log.open import open_log
+from records.log.url import DIRECTORY, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

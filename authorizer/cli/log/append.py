@@ -19,7 +19,7 @@ from records.codecs.json import from_json
 from records.codecs.kraft import encode_frame
 from records.entries import AclRecord, MetadataRecord, OtherRecord
 from records.errors import DecodeError, EncodeError
-from records.log.open import POLLED, QUORUM, TOPIC, kind_of
+from records.log.url import POLLED, QUORUM, TOPIC, kind_of
 from records.transactions import MisplacedMarkerError, Transaction
 
 if TYPE_CHECKING:

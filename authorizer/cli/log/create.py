@@ -15,7 +15,8 @@ from authorizer.cli.workspace import Workspace
 from records.errors import LogError, LogNotFoundError, LogUrlError
 from records.ids import uuid_to_string
 from records.log.base import LogIdentity
-from records.log.open import POLLED, QUORUM, TOPIC, kind_of, open_log
+from records.log.open import open_log
+from records.log.url import POLLED, QUORUM, TOPIC, kind_of
 
 
 @click.command("create", cls=Command)

@@ -22,7 +22,7 @@ from authorizer.cli.spark.options import SparkFlags, spark_options
 from authorizer.cli.spark.requirements import JAVA_MIN, local_path, located, missing_requirement
 from records.errors import AclogError
 from records.install_command import install_command
-from records.log.open import TOPIC, kind_of
+from records.log.url import TOPIC, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

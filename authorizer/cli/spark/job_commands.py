@@ -17,7 +17,7 @@ from authorizer.cli.spark.job import Job, JobRun, run
 from authorizer.cli.spark.options import JobFlags, job_options, output_option
 from authorizer.cli.spark.requirements import COUNTS, HISTORY, LOG, located, require_spark
 from authorizer.cli.workspace import Workspace
-from records.log.open import TOPIC, kind_of
+from records.log.url import TOPIC, kind_of
 
 if TYPE_CHECKING:
     from snapshot.jobs.counts.count_tables import TableFormat

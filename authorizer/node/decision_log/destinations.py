@@ -20,7 +20,7 @@ import structlog
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import DECISION_LOG, LOG_URL
 from authorizer.node.decision_log.event import EVENT_CONTENT_TYPE
-from records.log.open import TOPIC, kind_of
+from records.log.url import TOPIC, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

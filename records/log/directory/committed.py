@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from records.errors import LogNotFoundError, LogUnreachableError
-from records.log.bootstrap_servers import BOOTSTRAP, parse_bootstrap_servers
 from records.log.client_keys import PREFIX, only
 from records.log.protocol.brokers import Brokers
 from records.log.protocol.settings import protocol_settings
+from records.log.url import BOOTSTRAP, parse_bootstrap_servers
 
 #: Minimum interval of queries: a record is committed within about one fetch of a follower.
 _QUERY_INTERVAL_S: Final = 0.01

@@ -8,7 +8,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeVar
-from urllib.parse import unquote, urlsplit
 
 from records.errors import (
     DecodeError,
@@ -17,7 +16,6 @@ from records.errors import (
     LogMissingError,
     LogNotFoundError,
     LogReadOnlyError,
-    LogUrlError,
     OffsetOutOfRangeError,
 )
 from records.log.base import READ_BYTES_MAX, BatchLog
@@ -38,6 +36,7 @@ from records.log.directory.segments import FilesChangedError, Segments
 from records.log.directory.tail import SETTLE_S, LastCompleteBatch
 from records.log.directory.writer import Writer, now_ms
 from records.log.directory.writer_lock import has_writer
+from records.log.url import directory_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from records.log.base import BatchPosition, CheckpointId, LogIdentity, Mode, TrailingBytes
     from records.log.directory.committed import CommittedEnd
     from records.log_batch import LogBatch
-
-SCHEME: Final = "file:"
 
 # Interval of checks of another process's log: it grows while there are no new records, quickly to 0.1 s, and
 # to its maximum within ten seconds.
@@ -403,25 +400,6 @@ class DirectoryLog(BatchLog):
             if is_managed(self._directory) and not list_directory(self._directory).segments:
                 return 0  # being created now
             raise
-
-
-def directory_of(url: str | Path) -> Path:
-    """The absolute path of the URL of a directory log. Raises LogUrlError: not a local directory."""
-    if isinstance(url, str) and url[: len(SCHEME)].lower() == SCHEME:
-        rest = url[len(SCHEME) :]
-        if rest.startswith("//"):
-            parts = urlsplit(url)
-            if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
-                raise LogUrlError(f"`{url}` is not a local directory; write file:DIR or file:///DIR")
-            rest = unquote(parts.path)
-        url = rest
-    if not str(url):
-        raise LogUrlError("a log needs a directory: file:DIR")
-    if str(url).startswith("~"):
-        raise LogUrlError(
-            f"`{url}`: only a shell replaces ~, at the start of a word: write the complete path"
-        )
-    return Path(url).absolute()
 
 
 def _identify(directory: Path, cluster_id: str | None) -> tuple[LogIdentity, bool]:

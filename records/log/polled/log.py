@@ -19,9 +19,9 @@ from records.errors import (
 from records.log.base import READ_BYTES_MAX, Freshness, MetadataLog
 from records.log.directory.writer import now_ms
 from records.log.polled.poll_store import PollStore
-from records.log.polled.url import FORM, PolledUrl, parse_polled_url
 from records.log.protocol.brokers import Brokers
 from records.log.protocol.settings import ProtocolSettings, protocol_settings
+from records.log.url import POLLED_FORM, PolledUrl, parse_polled_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,7 +98,7 @@ class PolledLog(MetadataLog):
         if lazily and where.directory is None:
             raise LogError(
                 f"`{url}`: a node keeps what brokers answer, for its offsets and for the time when they are "
-                f"away: name a directory for it, {FORM}"
+                f"away: name a directory for it, {POLLED_FORM}"
             )
         return log if lazily else log.connect_or_close()
 

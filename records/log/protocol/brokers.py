@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from records.entries import AclContent, SupportedLevels
-    from records.log.bootstrap_servers import Address
     from records.log.cluster_writer import AclFilterContent, Refusal, Removal
     from records.log.protocol.response_values import DescribedAcls
     from records.log.protocol.responses import DescribedQuorum, ResponseDecoder
     from records.log.protocol.settings import ProtocolSettings
+    from records.log.url import Address
 
 #: A million ACLs are some 100 MB, which the broker assembles first.
 _ACLS_WAIT_S: Final = 60.0

@@ -10,10 +10,10 @@ from typing import Final
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AclContent
 from records.errors import EncodeError
-from records.log.bootstrap_servers import parse_bootstrap_servers
 from records.log.cluster_writer import Refusal, Removal
 from records.log.protocol.brokers import Brokers
 from records.log.protocol.settings import protocol_settings
+from records.log.url import parse_bootstrap_servers
 
 _FORM: Final = "HOST:PORT[,HOST:PORT...]"
 

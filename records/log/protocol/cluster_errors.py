@@ -17,11 +17,11 @@ from records.errors import (
     LogRefusedError,
     LogUnreachableError,
 )
-from records.log.bootstrap_servers import Address
 from records.log.client_keys import PREFIX, SECURITY_PROTOCOL
 from records.log.cluster_writer import Refusal
 from records.log.listener_probe import tls_mismatch
 from records.log.protocol.response_values import NOT_ALLOWED
+from records.log.url import Address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,10 +19,10 @@ from records.log.protocol.settings import MECHANISMS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from records.log.bootstrap_servers import Address
     from records.log.protocol.cluster_errors import ClusterErrors
     from records.log.protocol.responses import ResponseDecoder
     from records.log.protocol.settings import ProtocolSettings
+    from records.log.url import Address
 
 _LENGTH_BYTES: Final = 4
 #: A leader exceeds the requested size by one batch at most; a longer frame is malformed.

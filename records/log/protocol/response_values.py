@@ -11,7 +11,7 @@ from typing import Final
 
 from records.entries import AclContent, SupportedLevels
 from records.log.base import CheckpointId
-from records.log.bootstrap_servers import Address
+from records.log.url import Address
 
 NO_ERROR: Final = "none"
 NOT_ALLOWED: Final = "cluster_authorization_failed"

@@ -28,7 +28,6 @@ from records.entries import METADATA_VERSION_FEATURE, AclContent, SupportedLevel
 from records.errors import DecodeError
 from records.flexible import MessageReader
 from records.log.base import CheckpointId
-from records.log.bootstrap_servers import Address
 from records.log.cluster_writer import Refusal, Removal
 from records.log.protocol.entity_reader import entity_reader, error_code
 from records.log.protocol.response_values import (
@@ -38,6 +37,7 @@ from records.log.protocol.response_values import (
     Leader,
     SnapshotPart,
 )
+from records.log.url import Address
 
 _T = TypeVar("_T")
 

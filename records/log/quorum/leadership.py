@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from records.log.bootstrap_servers import Address
     from records.log.protocol.response_values import Leader
+    from records.log.url import Address
 
 #: Limit of known controllers; no quorum has more.
 _KNOWN_MAX: Final = 32

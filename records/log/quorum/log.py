@@ -13,16 +13,13 @@ from records.entries import MetadataRecord
 from records.errors import DecodeError, LogError, LogUnreachableError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID, Uuid
 from records.log.base import READ_BYTES_MAX, BatchLog, BatchPosition, CheckpointId, LogIdentity, Mode
-from records.log.bootstrap_servers import Address, parse_bootstrap_servers
 from records.log.protocol.cluster_errors import ClusterErrors
 from records.log.protocol.settings import ProtocolSettings, protocol_settings
 from records.log.quorum.replica import Replica
 from records.log.quorum.session import LEADER_TIMEOUT_S, Session
 from records.log.quorum.writer import QuorumWriter
+from records.log.url import Address, parse_quorum_url
 from records.log_batch import LogBatch
-
-_SCHEME: Final = "kraft://"
-_FORM: Final = "kraft://HOST:PORT[,HOST:PORT...], of the controllers' listener"
 
 #: How long the leader's last report is used without a new request.
 _FRESH_S: Final = 0.2
@@ -80,7 +77,7 @@ class QuorumLog(BatchLog):
             LogRefusedError: authentication failed, or a right is missing, which the text names.
             LogError: an invalid URL or setting, or no controller's listener.
         """
-        log = cls(url, _controllers(url), protocol_settings(client or {}), writes=mode != "read")
+        log = cls(url, parse_quorum_url(url), protocol_settings(client or {}), writes=mode != "read")
         return log if lazily else log.connect_or_close()
 
     @property
@@ -279,16 +276,6 @@ class QuorumLog(BatchLog):
         if error is not None and not decoded:
             raise error.located(source=self.url) from error
         return decoded
-
-
-def _controllers(url: str) -> tuple[Address, ...]:
-    """The controllers of a URL. Raises LogError: the text has what is wrong, and the form of a valid URL."""
-    if url[: len(_SCHEME)].lower() != _SCHEME:
-        raise LogError(f"`{url}` is not a quorum: write {_FORM}")
-    servers, _, rest = url[len(_SCHEME) :].partition("/")
-    if rest:
-        raise LogError(f"`{url}`: a cluster has one metadata log, without a name; write {_FORM}")
-    return parse_bootstrap_servers(url, servers, _FORM)
 
 
 def _is_fresh(at_s: float | None) -> bool:

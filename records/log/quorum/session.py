@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from records.log.base import CheckpointId
-    from records.log.bootstrap_servers import Address
     from records.log.protocol.cluster_errors import ClusterErrors
     from records.log.protocol.responses import ResponseDecoder
     from records.log.protocol.settings import ProtocolSettings
+    from records.log.url import Address
 
 #: How long one request looks for a leader; an election takes one or two seconds.
 LEADER_TIMEOUT_S: Final = 5.0

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from records.errors import LogError
 from records.log.topic.client import ClientErrors
-from records.log.topic.url import TopicUrl
+from records.log.url import TopicUrl
 
 #: Of the client's queue; librdkafka's own bound is a gigabyte.
 _QUEUE_KBYTES: Final = 32 * 1024

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError
 
 from records.errors import LogError
 from records.log.client_keys import SECURITY_PROTOCOL, keys_of
-from records.log.topic.url import TopicUrl
+from records.log.url import TopicUrl
 
 #: A writer that dies in a transaction blocks all readers for this time.
 TRANSACTION_TIMEOUT_MS: Final = 10_000

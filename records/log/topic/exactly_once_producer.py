@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from records.errors import LogNotFoundError
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.topic_errors import TopicErrors
-from records.log.topic.url import parse_topic_url
+from records.log.url import parse_topic_url
 
 #: Maximum number of messages of a transaction, which must be written well within its timeout.
 _MESSAGES_MAX: Final = 10_000

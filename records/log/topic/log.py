@@ -34,8 +34,8 @@ from records.log.topic.topic_admin import (
     topic_exists,
 )
 from records.log.topic.topic_errors import TopicErrors
-from records.log.topic.url import TopicUrl, parse_topic_url
 from records.log.topic.writer import TopicWriter
+from records.log.url import TopicUrl, parse_topic_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,7 +19,7 @@ from records.log.topic.client import ClientSettings
 from records.log.topic.topic_admin import TopicAdmin
 from records.log.topic.topic_errors import TopicErrors
 from records.log.topic.transaction_owner import TransactionOwner, find_owner
-from records.log.topic.url import TopicUrl
+from records.log.url import TopicUrl
 
 #: Timeout of reading the first record.
 _ANSWER_TIMEOUT_S: Final = 10.0

@@ -23,7 +23,7 @@ from records.errors import LogError, OffsetOutOfRangeError
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.codec import decode_messages
 from records.log.topic.topic_errors import TopicErrors
-from records.log.topic.url import SCHEME, TopicUrl, parse_topic_url
+from records.log.url import TOPIC_SCHEME, TopicUrl, parse_topic_url
 from records.log_batch import LogBatch
 
 #: Offsets of the ranges that are read and buffered at a time.
@@ -88,7 +88,7 @@ class TopicRangeReader:
 
     def __init__(self, bootstrap_servers: str, client: Mapping[str, str]) -> None:
         self._errors = ClientErrors(client)
-        where = TopicUrl(f"{SCHEME}{bootstrap_servers}", bootstrap_servers, "")
+        where = TopicUrl(f"{TOPIC_SCHEME}{bootstrap_servers}", bootstrap_servers, "")
         self._settings = ClientSettings(where, client, self._errors).drainer()
         self._topic_errors = TopicErrors(where, self._errors)
         self._consumer = self._new_consumer()

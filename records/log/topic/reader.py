@@ -33,7 +33,7 @@ from records.log.topic.codec import decode_messages
 from records.log.topic.topic_admin import LogEnd, TopicAdmin
 from records.log.topic.topic_errors import TopicErrors
 from records.log.topic.transaction_assembler import HEADER, FetchedRecords, TransactionAssembler
-from records.log.topic.url import TopicUrl
+from records.log.url import TopicUrl
 from records.log_batch import LogBatch
 
 #: Maximum number of messages of one call of the client.

@@ -16,10 +16,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from records.errors import LogError, LogNotFoundError
 from records.ids import Uuid, uuid_from_string
 from records.log.base import LogIdentity
-from records.log.bootstrap_servers import parse_bootstrap_servers
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.topic_errors import NoLeaderError, TopicErrors
-from records.log.topic.url import FORM, SCHEME, TopicUrl, parse_topic_url
+from records.log.url import TOPIC_FORM, TOPIC_SCHEME, TopicUrl, parse_bootstrap_servers, parse_topic_url
 
 if TYPE_CHECKING:
     from records.java_pattern import JavaPattern
@@ -481,8 +480,8 @@ def matching_topics(bootstrap_servers: str, pattern: JavaPattern, client: Mappin
         LogError: invalid servers or client settings.
         LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access.
     """
-    url = f"{SCHEME}{bootstrap_servers}"
-    parse_bootstrap_servers(url, bootstrap_servers, FORM)
+    url = f"{TOPIC_SCHEME}{bootstrap_servers}"
+    parse_bootstrap_servers(url, bootstrap_servers, TOPIC_FORM)
     errors = ClientErrors(client)
     where = TopicUrl(url, bootstrap_servers, "")
     topic_errors = TopicErrors(where, errors)

@@ -25,11 +25,10 @@ from records.errors import (
     LogRefusedError,
     LogUnreachableError,
 )
-from records.log.bootstrap_servers import parse_bootstrap_servers
 from records.log.client_keys import SECURITY_PROTOCOL
 from records.log.listener_probe import tls_mismatch
 from records.log.topic.client import ClientErrors
-from records.log.topic.url import FORM, TopicUrl
+from records.log.url import TOPIC_FORM, TopicUrl, parse_bootstrap_servers
 
 _NO_TOPIC: Final = frozenset(
     {
@@ -140,7 +139,7 @@ class TopicErrors:
             return None
         self._is_probed = True
         setting = self._errors.keys.named(SECURITY_PROTOCOL)
-        for address in parse_bootstrap_servers(self._where.text, self._where.bootstrap_servers, FORM):
+        for address in parse_bootstrap_servers(self._where.text, self._where.bootstrap_servers, TOPIC_FORM):
             found = tls_mismatch(address, has_tls=self._errors.has_tls, setting=setting)
             if found is not None:
                 return found

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from records.errors import LogError
 from records.log.topic.topic_admin import ClusterClient, TopicAdmin, query_ends, query_starts
 from records.log.topic.topic_errors import TopicErrors
-from records.log.topic.url import SCHEME, TopicUrl, parse_topic_url
+from records.log.url import TOPIC_SCHEME, TopicUrl, parse_topic_url
 
 _Query: TypeAlias = Callable[[Sequence[TopicAdmin]], list[int | LogError]]
 
@@ -17,7 +17,7 @@ class TopicOffsets:
     """Queries topics with the same bootstrap servers; settings and errors as TopicRangeReader."""
 
     def __init__(self, bootstrap_servers: str, client: Mapping[str, str]) -> None:
-        where = TopicUrl(f"{SCHEME}{bootstrap_servers}", bootstrap_servers, "")
+        where = TopicUrl(f"{TOPIC_SCHEME}{bootstrap_servers}", bootstrap_servers, "")
         self._cluster = ClusterClient(where, client)
 
     def ends(self, urls: Sequence[str]) -> dict[str, int | LogError]:

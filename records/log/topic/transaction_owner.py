@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from records.errors import LogError
-from records.log.bootstrap_servers import Address
+from records.log.url import Address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -29,7 +29,7 @@ from records.log.topic.client import ClientSettings
 from records.log.topic.codec import encode_messages
 from records.log.topic.topic_errors import TopicErrors
 from records.log.topic.transaction_assembler import HEADER, transaction_headers
-from records.log.topic.url import TopicUrl
+from records.log.url import TopicUrl
 
 #: Timeouts of starting a producer and of committing a transaction.
 INIT_TIMEOUT_S: Final = 15.0

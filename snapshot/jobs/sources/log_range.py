@@ -16,7 +16,7 @@ from records.columns.batches import to_log_batches
 from records.errors import LogError, OffsetOutOfRangeError
 from records.log.base import BatchPosition, LogIdentity
 from records.log.client_keys import NamedSettings, keys_of
-from records.log.open import TOPIC, kind_of
+from records.log.url import TOPIC, kind_of
 from records.log_batch import LogBatch
 from snapshot.jobs.sources.log_ranges import ends_early, open_ranged, out_of_range
 
@@ -81,7 +81,7 @@ def read_ranges(ranges: Iterable[LogRange]) -> Iterator[tuple[str, Iterator[LogB
     for each in ranges:
         if kind_of(each.url) == TOPIC:
             # Loads the client library, which only topics need.
-            from records.log.topic.url import parse_topic_url  # noqa: PLC0415
+            from records.log.url import parse_topic_url  # noqa: PLC0415
 
             servers = parse_topic_url(each.url).bootstrap_servers
             topics.setdefault((servers, frozenset(each.client.items())), []).append(each)

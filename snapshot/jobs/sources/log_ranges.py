@@ -16,8 +16,8 @@ from records.content import to_log_batch
 from records.errors import DecodeError, LogCorruptError, LogError, LogUnreachableError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
 from records.log.base import BatchLog, LogIdentity
-from records.log.directory.log import directory_of
-from records.log.open import DIRECTORY, QUORUM, kind_of, open_batches
+from records.log.open import open_batches
+from records.log.url import DIRECTORY, QUORUM, directory_of, kind_of
 from records.transactions import is_open_after
 from snapshot.errors import CheckpointForeignError, SparkJobError
 

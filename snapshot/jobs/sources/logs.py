@@ -26,9 +26,9 @@ from records.ids import uuid_to_string
 from records.java_pattern import JavaPattern
 from records.log.base import LogIdentity
 from records.log.client_keys import NamedSettings, keys_of
-from records.log.open import DIRECTORY, POLLED, TOPIC, kind_of, matching_topics, open_log
+from records.log.open import matching_topics, open_log
 from records.log.shared_clients import SharedClients
-from records.log.topic.url import SCHEME, parse_topic_url
+from records.log.url import DIRECTORY, POLLED, TOPIC, TOPIC_SCHEME, kind_of, parse_topic_url
 from records.log.views import connect_logs
 from snapshot.errors import CheckpointForeignError, SnapshotError
 from snapshot.jobs.sources.log_failures import answered, caught, for_logs
@@ -402,7 +402,7 @@ class TopicsPattern:
         names = matching_topics(self._bootstrap_servers, self._pattern, client=self._kafka)
         if not names:
             raise LogNotFoundError(
-                f"{SCHEME}{self._bootstrap_servers}: no topic name matches the pattern `{self._regex}` "
+                f"{TOPIC_SCHEME}{self._bootstrap_servers}: no topic name matches the pattern `{self._regex}` "
                 "completely"
             )
         if not self._pattern.groups and len(names) > 1:
@@ -414,7 +414,7 @@ class TopicsPattern:
 
     def resolve(self, topics: Sequence[str], failures: LogFailures) -> list[FollowedLog]:
         """Open each topic and return its identity with it; ``failures`` takes the errors, by topic."""
-        urls = [f"{SCHEME}{self._bootstrap_servers}/{topic}" for topic in topics]
+        urls = [f"{TOPIC_SCHEME}{self._bootstrap_servers}/{topic}" for topic in topics]
         found: list[FollowedLog] = []
         for topic, log in zip(topics, _identified(urls, self._kafka, self._shared), strict=True):
             with failures.collect(topic):

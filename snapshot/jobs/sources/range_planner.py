@@ -9,7 +9,7 @@ import msgspec
 from records.errors import LogError, OffsetOutOfRangeError
 from records.ids import uuid_from_string
 from records.log.base import LogIdentity
-from records.log.open import TOPIC, kind_of
+from records.log.url import TOPIC, kind_of
 from snapshot.jobs.sources.log_failures import LogFailures, PlanningFailedError, answered, for_logs
 from snapshot.jobs.sources.log_ranges import LogRanges, OffsetAndEpoch, out_of_range
 
@@ -45,7 +45,7 @@ class SourceLog(msgspec.Struct, frozen=True, rename="camel"):
         if kind_of(self.url) != TOPIC:
             return None
         # Loads the client library, which only topics need.
-        from records.log.topic.url import parse_topic_url  # noqa: PLC0415
+        from records.log.url import parse_topic_url  # noqa: PLC0415
 
         return parse_topic_url(self.url).bootstrap_servers
 

@@ -27,7 +27,7 @@ from pyspark.sql.streaming.datasource import (
 
 from records.ids import uuid_from_string, uuid_to_string
 from records.log.base import LogIdentity
-from records.log.open import DIRECTORY, kind_of
+from records.log.url import DIRECTORY, kind_of
 from snapshot.errors import CheckpointForeignError
 from snapshot.jobs.sources.log_ranges import OffsetAndEpoch, describe, readable_url
 from snapshot.jobs.sources.range_planner import RangePlanner, SourceLog
