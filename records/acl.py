@@ -288,3 +288,15 @@ class AclBindingFilter(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"(patternFilter={self.pattern_filter}, entryFilter={self.entry_filter})"
+
+
+@cache  # an export calls this four times for each ACL
+def code_to_name(kind: type[IntEnum], code: int) -> str:
+    """``TOPIC``; ``99`` for a code without a name, which a newer Kafka may write."""
+    return next((member.name for member in kind if member == code), str(code))
+
+
+def code_from_name(kind: type[IntEnum], text: str) -> int:
+    """The inverse of ``code_to_name``. Raises ValueError: neither a name nor a number."""
+    known = kind.__members__.get(text)
+    return int(text) if known is None else known.value

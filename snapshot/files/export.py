@@ -19,8 +19,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.code_names import code_to_name
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_to_name
 from records.codecs import json
 from records.entries import AccessControlEntryRecord, FeatureLevelRecord
 from records.errors import EncodeError

@@ -21,8 +21,7 @@ from collections import defaultdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.code_names import code_to_name
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_to_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

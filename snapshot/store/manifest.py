@@ -35,8 +35,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from records.acl import ResourceType
-from records.code_names import code_from_name, code_to_name
+from records.acl import ResourceType, code_from_name, code_to_name
 from records.entries import SupportedLevels
 from records.errors import DecodeError
 from records.ids import uuid_from_string, uuid_to_string

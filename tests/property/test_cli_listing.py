@@ -15,8 +15,7 @@ from authorizer.cli.acls.kafka_acls_listing import listing, listing_of_principal
 from authorizer.cli.main import cli
 from authorizer.cli.rendering import output
 from authorizer.cli.rendering.output import shown
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.code_names import code_to_name
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_to_name
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from support.acl_strategies import acls

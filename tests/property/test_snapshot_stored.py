@@ -10,8 +10,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.code_names import code_from_name
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_from_name
 from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, MetadataRecord
 from snapshot.columns import AclColumns

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from records.log.directory import DirectoryLog
-from records.log.directory.files import Listing, list_directory
-from records.log.directory.quiet_files import QuietFiles
+from records.log.directory.files import Listing, QuietFiles, list_directory
 from support.directory_logs import acls
 from support.waiting import wait_until
 

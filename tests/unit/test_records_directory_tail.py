@@ -26,7 +26,7 @@ from records.log.directory import DirectoryLog
 from records.log.directory.files import LOCK_FILE
 from records.log.directory.segments import Segments
 from records.log.directory.tail import SETTLE_S, LastCompleteBatch
-from records.log.directory.writer_lock import has_writer
+from records.log.directory.writer import has_writer
 from support.directory_logs import (
     TIMESTAMP_MS,
     acls,

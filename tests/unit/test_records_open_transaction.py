@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from records.log.topic.open_transaction import OpenTransaction
-from records.log.topic.transaction_owner import TransactionOwner
+from records.log.topic.open_transaction import OpenTransaction, TransactionOwner
 from records.log.url import parse_topic_url
 
 WHERE = parse_topic_url("kafka://b:9092/acls")

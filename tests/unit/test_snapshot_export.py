@@ -10,8 +10,14 @@ from typing import Any
 import fastavro
 import pytest
 
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.code_names import code_from_name, code_to_name
+from records.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    code_from_name,
+    code_to_name,
+)
 from records.entries import METADATA_VERSION_FEATURE, AccessControlEntryRecord, FeatureLevelRecord
 from records.errors import EncodeError
 from records.ids import uuid_to_string

@@ -20,8 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from authorizer.analysis.files.parsing import Line, line_error, parse_json_object
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.code_names import code_from_name
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_from_name
 from records.codecs.json import from_json
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.errors import DecodeError

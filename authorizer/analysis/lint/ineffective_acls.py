@@ -10,8 +10,7 @@ from authorizer.api.ip_address import host_address
 from authorizer.api.ip_network import network_of
 from authorizer.engine.index.masks import acl_mask
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
-from records.acl import CLUSTER_NAME, WILDCARD, AclOperation, ResourceType
-from records.code_names import code_to_name
+from records.acl import CLUSTER_NAME, WILDCARD, AclOperation, ResourceType, code_to_name
 
 if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from authorizer.cli.rendering.output import shown
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.code_names import code_to_name
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_to_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

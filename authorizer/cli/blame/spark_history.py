@@ -13,8 +13,7 @@ from authorizer.cli.blame.log_history import Extent
 from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job import note_start, spark_session_of
 from authorizer.cli.spark.requirements import located, require_history, require_spark
-from records.acl import ResourceType
-from records.code_names import code_to_name
+from records.acl import ResourceType, code_to_name
 from records.columns.acl_table import AppliedAcl
 from records.entries import RemoveAccessControlEntryRecord
 from records.ids import Uuid

@@ -43,7 +43,7 @@ CHANGES: Final = "changes"
 
 def free_directory() -> Path:
     """The default directory, or the next one whose log no running quickstart writes."""
-    from records.log.directory.writer_lock import has_writer
+    from records.log.directory.writer import has_writer
 
     names = chain([DEFAULT_DIRECTORY], (f"{DEFAULT_DIRECTORY}-{number}" for number in count(2)))
     directory = next(path for path in map(Path, names) if not has_writer(path / LOG))
@@ -54,7 +54,7 @@ def free_directory() -> Path:
 
 def delete_files(directory: Path) -> None:
     """Delete only files of a quickstart, so that a mistyped --directory does no harm."""
-    from records.log.directory.writer_lock import has_writer
+    from records.log.directory.writer import has_writer
 
     if not directory.exists():
         return

@@ -17,8 +17,7 @@ import numpy as np
 
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.shell.nodes import Children, Leaf, UniformDirectory, in_order, leaf
-from records.acl import PatternType, ResourceType
-from records.code_names import code_to_name
+from records.acl import PatternType, ResourceType, code_to_name
 from records.entries import METADATA_VERSION_FEATURE, SCRAM_MECHANISMS
 from records.errors import DecodeError
 from records.ids import uuid_from_string, uuid_to_string

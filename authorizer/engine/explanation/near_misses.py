@@ -24,8 +24,8 @@ from records.acl import (
     PatternType,
     ResourcePatternFilter,
     ResourceType,
+    code_to_name,
 )
-from records.code_names import code_to_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

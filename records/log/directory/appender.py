@@ -28,8 +28,7 @@ from records.log.directory.files import (
     write_all,
 )
 from records.log.directory.high_watermark import HighWatermarkRecorder
-from records.log.directory.leader_epochs import begin_epoch
-from records.log.directory.recovery import recover
+from records.log.directory.recovery import begin_epoch, recover
 from records.log.directory.segments import Segments
 
 #: Opening checks this much of the smallest batches in well below a second; a log of a million ACLs has some

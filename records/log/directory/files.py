@@ -1,8 +1,8 @@
-"""Files of a directory log: their names, a listing, durable writes, and OSError as LogError.
+"""Files of a directory log: names, a listing, durable writes, OSError as LogError, and whether they changed.
 
     00000000000000001675.log                      a segment: record batches from offset 1675 on
     00000000000000001890-0000000001.checkpoint    Kafka's snapshot of everything below offset 1890, epoch 1
-    leader-epoch-checkpoint, partition.metadata   see leader_epochs.py and identity.py
+    leader-epoch-checkpoint, partition.metadata   see recovery.py and identity.py
     aclog.properties, high-watermark, .lock       only in aclog-managed logs
     aclog.sock                                    in these, while a node that writes the log accepts requests
 
@@ -17,14 +17,18 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from records.errors import LogNotFoundError, LogStorageError
 from records.log.base import CheckpointId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 #: Marks a directory as an aclog-managed log.
 OWNER_FILE: Final = "aclog.properties"
@@ -140,3 +144,38 @@ def copy_command(directory: Path) -> str:
     """A command that copies all records that aclog understands, up to the first damaged one."""
     source = shlex.quote(f"file:{directory}")
     return f"aclog log dump --log {source} | aclog log append --log NEW_DIRECTORY --create --skip-others"
+
+
+# --- whether files changed --------------------------------------------------------------------------------
+
+#: Longer than a tick of the kernel's clock for files (10 ms at most).
+_TICK_S: Final = 0.02
+_CHECK_INTERVAL_S: Final = 1.0
+
+
+class QuietFiles:
+    """Whether a log's files are as when they were last checked completely. Not thread-safe.
+
+    A complete check lists the directory and reads files; comparing times and sizes takes a fifth of that. Two
+    writes within a tick of the file system's clock have the same time. So a check counts only if it comes
+    more than a tick after the times were first seen, and it is repeated every second.
+    """
+
+    def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic_s = monotonic_s
+        self._stamp: tuple[object, ...] = ()
+        self._seen_s = self._now_s = 0.0
+        self._checked_s: float | None = None
+
+    def are_quiet(self, offset: int, paths: Sequence[Path]) -> bool:
+        """Whether no complete check is needed. Raises OSError."""
+        stats = [path.stat() for path in paths]
+        stamp = (offset, *((each.st_ino, each.st_size, each.st_mtime_ns) for each in stats))
+        now_s = self._now_s = self._monotonic_s()
+        if stamp != self._stamp:
+            self._stamp, self._seen_s, self._checked_s = stamp, now_s, None
+        return self._checked_s is not None and now_s < self._checked_s + _CHECK_INTERVAL_S
+
+    def record_check(self) -> None:
+        """Record that a complete check after the last ``are_quiet`` found no change."""
+        self._checked_s = self._now_s if self._now_s >= self._seen_s + _TICK_S else None

@@ -24,18 +24,17 @@ from records.log.directory.creation import files_of_others, first_names
 from records.log.directory.files import (
     HIGH_WATERMARK_FILE,
     METADATA_LOG_DIRECTORY,
+    QuietFiles,
     list_directory,
     segment_name,
     storage_errors,
 )
 from records.log.directory.high_watermark import read_high_watermark
 from records.log.directory.identity import identity_stamp, is_managed, read_identity
-from records.log.directory.quiet_files import QuietFiles
 from records.log.directory.reader import SegmentReader
 from records.log.directory.segments import FilesChangedError, Segments
 from records.log.directory.tail import SETTLE_S, LastCompleteBatch
-from records.log.directory.writer import Writer, now_ms
-from records.log.directory.writer_lock import has_writer
+from records.log.directory.writer import Writer, has_writer, now_ms
 from records.log.url import directory_of
 
 if TYPE_CHECKING:

@@ -1,16 +1,19 @@
 """The open transaction of a topic that blocks readers: since when it is open, and how to end it.
 
 The last stable offset is the offset of its first record, which a reader of uncommitted records gets.
+Its producer is queried from the brokers (KIP-664); confluent-kafka has no API for it. That needs `kio`, and
+client settings that records.log.protocol supports. Otherwise the description names the command that finds
+the producer.
 """
 
 from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -18,8 +21,97 @@ from records.errors import LogError
 from records.log.topic.client import ClientSettings
 from records.log.topic.topic_admin import TopicAdmin
 from records.log.topic.topic_errors import TopicErrors
-from records.log.topic.transaction_owner import TransactionOwner, find_owner
-from records.log.url import TopicUrl
+from records.log.url import Address, TopicUrl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+    _Connect = Callable[[Address], AbstractContextManager[Any]]
+
+
+#: Timeout of one request.
+_TIMEOUT_S: Final = 3.0
+#: Prefixes of the settings that decide whether a connection is secure.
+_SECURITY_KEYS: Final = ("security.", "sasl.", "ssl.", "https.", "enable.ssl.")
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionOwner:
+    """A producer with an open transaction.
+
+    Attributes:
+        transactional_id: None: no coordinator lists it for this principal.
+        timeout_ms: after which its coordinator aborts it; None: unknown.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    transactional_id: str | None
+    timeout_ms: int | None
+
+
+def find_owner(
+    admin: TopicAdmin, url: str, topic: str, first_offset: int, client: Mapping[str, str]
+) -> TransactionOwner | None:
+    """The producer whose transaction begins at ``first_offset``; None: it cannot be found.
+
+    Raises nothing: the message about the transaction is useful without it.
+    """
+    try:
+        from records.log.protocol.cluster_errors import ClusterErrors  # noqa: PLC0415
+        from records.log.protocol.connection import Connection  # noqa: PLC0415 - kio is an extra
+        from records.log.protocol.settings import KEYS, protocol_settings  # noqa: PLC0415
+    except ModuleNotFoundError:
+        return None
+    try:
+        settings = protocol_settings(
+            {key: client[key] for key in client if key in KEYS or key.startswith(_SECURITY_KEYS)}
+        )
+        settings = replace(settings, timeout_s=min(settings.timeout_s, _TIMEOUT_S))
+        errors = ClusterErrors(url, settings)
+
+        @contextmanager
+        def connect(address: Address) -> Iterator[Connection]:
+            connection = Connection(address, settings, errors)
+            try:
+                yield connection
+            finally:
+                connection.abort()
+
+        return _find_owner(admin, topic, first_offset, connect)
+    except LogError:
+        return None
+
+
+def _find_owner(
+    admin: TopicAdmin, topic: str, first_offset: int, connect: _Connect
+) -> TransactionOwner | None:
+    from records.log.protocol import transaction_queries as queries  # noqa: PLC0415
+
+    with connect(Address(*admin.leader_address())) as leader:
+        producers = leader.send(queries.describe_producers(topic), queries.DESCRIBE_PRODUCERS)
+    for producer in producers:
+        if producer.first_offset == first_offset:
+            name, timeout_ms = _transaction_of(admin, producer.producer_id, connect)
+            return TransactionOwner(producer.producer_id, producer.producer_epoch, name, timeout_ms)
+    return None
+
+
+def _transaction_of(admin: TopicAdmin, producer_id: int, connect: _Connect) -> tuple[str | None, int | None]:
+    """The transactional id of a producer, and the timeout of its transaction."""
+    from records.log.protocol import transaction_queries as queries  # noqa: PLC0415
+
+    for host, port in admin.broker_addresses():
+        with connect(Address(host, port)) as broker:
+            listed = broker.send(queries.list_transactions(producer_id), queries.LIST_TRANSACTIONS)
+            for transactional_id in listed:
+                timeouts_ms = broker.send(
+                    queries.describe_transaction(transactional_id), queries.DESCRIBE_TRANSACTIONS
+                )
+                return transactional_id, timeouts_ms[0] if timeouts_ms else None
+    return None, None
+
 
 #: Timeout of reading the first record.
 _ANSWER_TIMEOUT_S: Final = 10.0

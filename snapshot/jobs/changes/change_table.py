@@ -14,8 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.code_names import code_from_name
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_from_name
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.jobs.folding.schema import CHANGE_ADDED, CHANGE_REMOVED, CHANGE_REPLACED, CHANGES_ARROW

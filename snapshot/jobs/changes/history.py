@@ -21,8 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import DataType, StructType
 
-from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
-from records.code_names import code_to_name
+from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType, code_to_name
 from snapshot.errors import HistoryMissingError, HistoryRangeError
 from snapshot.jobs.changes.change_files import CHANGES, INTERVALS, cluster_path, state_url
 from snapshot.jobs.changes.coverage import Coverage, covered_clusters, find_history
@@ -333,7 +332,7 @@ def _all(spark: SparkSession, output: str) -> Sequence[History]:
 
 
 def _named(column: str, kind: type[IntEnum]) -> Column:
-    """Names for codes, as in records.code_names."""
+    """Names for codes, as in records.acl."""
     names = F.create_map(*(F.lit(each) for code in kind for each in (int(code), code_to_name(kind, code))))
     code = F.col(column).cast("int")
     return F.coalesce(names[code], code.cast("string"))

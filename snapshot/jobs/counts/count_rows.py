@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.code_names import code_to_name
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_to_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.code_names import code_to_name
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_to_name
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid, uuid_to_string

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-#: An ACL with names in place of codes (records.code_names).
+#: An ACL with names in place of codes (records.acl).
 ACL: Final = (
     "resource_type: string, resource_name: string, pattern_type: string, principal: string, host: string, "
     "operation: string, permission_type: string, offset: long, timestamp_ms: long"

@@ -9,8 +9,7 @@ import msgspec
 from authorizer.api.acl_json import content_texts
 from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
 from authorizer.api.errors import api_error
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.code_names import code_from_name
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_from_name
 from records.entries import AccessControlEntryRecord
 from records.ids import uuid_from_string, uuid_to_string
 

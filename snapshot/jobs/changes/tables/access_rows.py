@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.code_names import code_from_name
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_from_name
 from records.columns.acl_table import UNKNOWN_OFFSET
 from records.columns.acl_table_arrow import from_arrow
 from records.ids import UUID_BYTES
@@ -179,7 +178,7 @@ def _acl_table(rows: pa.Table) -> AclTable:
 
 
 def _codes(names: pa.ChunkedArray, kind: type[IntEnum]) -> pa.ChunkedArray:
-    """The codes of names; see records.code_names."""
+    """The codes of names; see records.acl."""
     encoded = names.combine_chunks().dictionary_encode()
     codes = pa.array([code_from_name(kind, name) for name in encoded.dictionary.to_pylist()], pa.int8())
     return pa.chunked_array([codes.take(encoded.indices)])
