@@ -18,8 +18,7 @@ import structlog
 
 from records.errors import AclogError, LogHeldUpError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
-from replay.backoff import Backoff
-from replay.clock import Clock, SystemClock
+from replay.clock import Backoff, Clock, SystemClock
 from replay.core import OUT_OF_REACH, Core, Phase
 from replay.events import (
     BatchesRead,
@@ -35,19 +34,17 @@ from replay.events import (
     ReportReady,
     StateLost,
 )
-from replay.fault_handler import FaultHandler, LoggingFaultHandler
 from replay.manifest import ReloadManifest
-from replay.metrics import LoaderMetrics
+from replay.publishers import FaultHandler, Subscriptions
 from replay.recovery import recover
-from replay.status import LoaderStatus
-from replay.subscriptions import Subscriptions
+from replay.status import LoaderMetrics, LoaderStatus
 from snapshot.image import AclsImage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from records.log.base import LogIdentity, MetadataLog
-    from replay.publisher import Publisher
+    from replay.publishers import Publisher
     from replay.snapshot_source import SnapshotSource
 
 #: Maximum time of one wait for new records; a close, or a new publisher, may have to wait as long.
@@ -100,7 +97,7 @@ class Loader:
         self.metrics = LoaderMetrics()
         self._log = log
         self._snapshots = snapshots
-        self._faults = fault_handler or LoggingFaultHandler()
+        self._faults = fault_handler or FaultHandler()
         self._clock = clock or SystemClock()
         self._on_settled = on_settled
         self._core = Core()

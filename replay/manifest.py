@@ -40,7 +40,7 @@ class LoaderManifest(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_reload(self, origin: str) -> ReloadManifest:
         """The manifest of the same update as one that replaces the complete state."""
-        return ReloadManifest(**msgspec.structs.asdict(self), origin=origin)
+        return ReloadManifest(**(msgspec.structs.asdict(self) | {"origin": origin}))
 
 
 class LogDeltaManifest(LoaderManifest, frozen=True, kw_only=True):

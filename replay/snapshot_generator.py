@@ -20,7 +20,7 @@ import structlog
 
 from replay.clock import Clock, SystemClock
 from replay.manifest import LoaderManifest, ReloadManifest
-from replay.metrics import SnapshotMetrics
+from replay.status import SnapshotMetrics
 
 if TYPE_CHECKING:
     from records.log.base import LogIdentity

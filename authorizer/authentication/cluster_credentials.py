@@ -49,7 +49,7 @@ from records.log.open import open_log
 from records.log.url import DIRECTORY, QUORUM, kind_of
 from records.principal import ANONYMOUS
 from records.transactions import MisplacedMarkerError, Transaction
-from replay.backoff import Backoff
+from replay.clock import Backoff
 from snapshot.files.kraft_checkpoint import decode_checkpoint
 
 if TYPE_CHECKING:

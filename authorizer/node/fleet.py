@@ -29,7 +29,7 @@ from authorizer.node.node import Node
 from authorizer.node.reconfiguration import Reconfiguration
 from authorizer.node.writing.acl_mutator import RemoteWriter
 from records.errors import AclogError
-from replay.backoff import Backoff
+from replay.clock import Backoff
 
 log = structlog.get_logger(__name__)
 

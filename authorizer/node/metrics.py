@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from authorizer.node.writing.purgatory import Purgatory
     from records.log.base import Freshness
     from replay.clock import Clock
-    from replay.metrics import LoaderMetrics, SnapshotMetrics
-    from replay.status import LoaderStatus
+    from replay.status import LoaderMetrics, LoaderStatus, SnapshotMetrics
     from snapshot.metadata_image import MetadataImage
 
 #: KIP-504's name of this purgatory.

@@ -39,10 +39,9 @@ from authorizer.node.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator, R
 from records.errors import LogError, LogReadOnlyError, LogStorageError, LogUnreachableError
 from records.log.open import open_log
 from records.log.url import DIRECTORY, kind_of
-from replay.backoff import Backoff
-from replay.clock import Clock, SystemClock
-from replay.fault_handler import LoggingFaultHandler
+from replay.clock import Backoff, Clock, SystemClock
 from replay.loader import Loader
+from replay.publishers import FaultHandler
 from replay.snapshot_generator import SnapshotGenerator
 from replay.snapshot_source import CheckpointFiles, SnapshotSource, StoredSnapshots
 from snapshot.digest import digest_to_string
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.plans.plan import PlanMutator
     from records.log.base import Freshness, LogIdentity, MetadataLog
-    from replay.publisher import Publisher
+    from replay.publishers import Publisher
     from replay.status import LoaderStatus
     from snapshot.metadata_image import MetadataImage
     from snapshot.store.snapshot_store import SnapshotStore
@@ -182,7 +181,7 @@ class Node:
             log,
             sources,
             publishers,
-            fault_handler=LoggingFaultHandler(harmless=_HARMLESS),
+            fault_handler=FaultHandler(harmless=_HARMLESS),
             clock=clock,
             on_settled=self._mutator.settled,
         )

@@ -21,9 +21,9 @@ from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRe
 from records.errors import AclogError, LogError
 from records.log.quorum import QuorumLog, session
 from replay.clock import SystemClock
-from replay.fault_handler import Verdict
 from replay.loader import Loader
 from replay.manifest import LoaderManifest
+from replay.publishers import FaultHandler
 from replay.snapshot_source import CheckpointFiles
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
@@ -82,8 +82,8 @@ class UnexpectedFault(BaseException):
     """A fault that no test expects; not an Exception, so that no handler catches it."""
 
 
-class RaisingFaultHandler:
-    def handle(self, part: str, message: str, error: Exception) -> Verdict:
+class RaisingFaultHandler(FaultHandler):
+    def handle(self, part: str, message: str, error: Exception) -> bool:
         raise UnexpectedFault(f"{part}: {message}") from error
 
 

@@ -42,9 +42,9 @@ from records.ids import Uuid
 from records.log.base import READ_BYTES_MAX
 from records.log_batch import LogRecord
 from replay.core import Phase
-from replay.fault_handler import LoggingFaultHandler
 from replay.loader import Iteration, Loader
 from replay.manifest import LoaderManifest
+from replay.publishers import FaultHandler
 from snapshot.delta import AclsDelta
 from snapshot.errors import SnapshotError
 from snapshot.image import AclsImage, Provenance
@@ -177,7 +177,7 @@ class World:
             self.log,
             [self.store],
             [self.node],
-            fault_handler=LoggingFaultHandler(),
+            fault_handler=FaultHandler(),
             clock=self.clock,
         )
 

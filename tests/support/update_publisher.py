@@ -9,7 +9,7 @@ from records.ids import METADATA_TOPIC_ID, Uuid
 from records.log.base import LogIdentity
 from records.log_batch import LogRecord
 from replay.manifest import LoaderManifest, LogDeltaManifest
-from replay.publisher import Publisher
+from replay.publishers import Publisher
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 

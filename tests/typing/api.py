@@ -48,7 +48,7 @@ from records.log.open import open_log
 from records.principal import KafkaPrincipal
 from replay.clock import Clock
 from replay.manifest import LoaderManifest
-from replay.publisher import Publisher
+from replay.publishers import Publisher
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
 

@@ -17,8 +17,7 @@ from records.entries import METADATA_VERSION_FEATURE as VERSION
 from records.entries import FeatureLevelRecord, TopicRecord
 from records.log.base import Freshness
 from replay.core import Phase
-from replay.metrics import LoaderMetrics, SnapshotMetrics
-from replay.status import LoaderStatus
+from replay.status import LoaderMetrics, LoaderStatus, SnapshotMetrics
 from snapshot.metadata_image import MetadataImage
 from support.snapshots import TOPIC_ID, replayed
 from support.strategies import OTHER_RECORDS

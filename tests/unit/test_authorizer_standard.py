@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from authorizer.api.authorizer_api import Authorizer
     from records.acl import AclBinding
-    from replay.publisher import Publisher
+    from replay.publishers import Publisher
 
 Result = TypeVar("Result")
 

@@ -14,9 +14,9 @@ from records.ids import Uuid
 from records.log.base import READ_BYTES_MAX
 from records.log_batch import LogBatch
 from replay.core import Phase
-from replay.fault_handler import LoggingFaultHandler
 from replay.loader import OBSERVATION_AGE_MS_MAX, Iteration, Loader
 from replay.manifest import LoaderManifest, ReloadManifest
+from replay.publishers import FaultHandler
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
 from support.sim_clock import SimClock
@@ -36,7 +36,7 @@ class Sim:
         self.store = SimStore()
         self.clock = SimClock()
         self.witness = Witness(lambda: self.log.history)
-        self.faults = LoggingFaultHandler(harmless=harmless)
+        self.faults = FaultHandler(harmless=harmless)
         self.loader = Loader(
             self.log,
             [self.store],

@@ -12,9 +12,9 @@ import pytest
 from records.errors import DecodeError, LogStorageError
 from records.log.base import READ_BYTES_MAX
 from records.log_batch import LogBatch
-from replay.fault_handler import LoggingFaultHandler
 from replay.loader import Loader
 from replay.manifest import LoaderManifest
+from replay.publishers import FaultHandler
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
 from support.sim_log import SimLog
@@ -200,7 +200,7 @@ def test_a_fault_of_the_loader_makes_it_start_over() -> None:
     log = _FaultyLog()
     log.append([acl_named("a")])
     witness = Witness(lambda: log.history)
-    faults = LoggingFaultHandler()
+    faults = FaultHandler()
     with running(Loader(log, (), [witness], fault_handler=faults)) as loader:
         assert loader.wait_for(1, TIMEOUT_S)
         log.fault = KeyError("what is this")

@@ -60,7 +60,7 @@ from authorizer.sidecar.workers.messages import (
 )
 from authorizer.sidecar.workers.socket_directory import ConsoleStatus, SocketDirectory
 from authorizer.sidecar.workers.worker import WRITER, Worker
-from replay.backoff import Backoff
+from replay.clock import Backoff
 
 log = structlog.get_logger(__name__)
 

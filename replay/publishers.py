@@ -1,4 +1,4 @@
-"""Subscriptions: the publishers of one loader, the image of each, and the consequences of their errors.
+"""Publishers: receivers of the state (authorizer, snapshot generator, change feed), and their errors.
 
 Rules:
 
@@ -8,27 +8,89 @@ Rules:
   one whose last call raised, because its outcome is unknown.
 - The FaultHandler decides whether the node stays ready while a publisher has failed. In either case the
   publisher gets the complete state again, with growing pauses, until it accepts it.
+
+Source: org.apache.kafka.image.publisher.MetadataPublisher, org.apache.kafka.server.fault.FaultHandler.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from replay.backoff import Backoff
-from replay.fault_handler import FaultHandler, Verdict
-from replay.manifest import LoaderManifest, ReloadManifest
+import structlog
+from msgspec.structs import replace
+
+from replay.clock import Backoff
+from replay.manifest import LoaderManifest
 from snapshot.delta import AclsDelta
 from snapshot.fold import DeltaCounts
 from snapshot.image import AclsImage
 
 if TYPE_CHECKING:
     from replay.clock import Clock
-    from replay.metrics import LoaderMetrics
-    from replay.publisher import Publisher
+    from replay.status import LoaderMetrics
+
+
+_log = structlog.get_logger(__name__)
+
+
+class Publisher(Protocol):
+    """Receives every published image, in order. All calls come from the loader's thread.
+
+    ``delta.image`` is the same object as the previous update's image, or ``AclsImage.EMPTY``: then the
+    update is the complete state and replaces the previous one. That is so for the first update, and
+    for the first one after an update that raised, because its outcome is unknown.
+
+    The loader's FaultHandler gets the errors of a publisher; the others still get the update.
+    """
+
+    @property
+    def name(self) -> str:
+        """Unique within a loader."""
+
+    def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
+        """The state is now ``image``, which differs from the one before by ``delta``.
+
+        ``manifest`` is a LogDeltaManifest or a ReloadManifest. None of the three ever changes, and all may
+        be retained; ``delta`` retains the previous image.
+        """
+
+    def on_ready(self) -> None:
+        """The state is complete and sound from now on; called after the update (I4)."""
+
+    def on_not_ready(self, reason: str) -> None:
+        """The state must not be used for decisions from now on; called again when the reason changes."""
+
+    def close(self) -> None:
+        """Last call; made once."""
+
+
+class FaultHandler:
+    """Logs and counts every fault, and fails closed unless the part makes no decisions.
+
+    A fault is a failure of a part of this program: of a publisher that raised, or of the loader. A log that
+    cannot be read or decoded is no fault: see I7. ``faults``: their number, by part.
+    """
+
+    def __init__(self, *, harmless: Iterable[str] = ()) -> None:
+        """``harmless``: parts whose failure does not affect decisions (snapshots, metrics, feeds)."""
+        self._harmless = frozenset(harmless)
+        self.faults: dict[str, int] = {}
+
+    def handle(self, part: str, message: str, error: Exception) -> bool:
+        """Return whether the node may be ready before the part has recovered. On the loader's thread.
+
+        ``part`` is a publisher's name, or ``loader``.
+        """
+        self.faults[part] = self.faults.get(part, 0) + 1
+        is_harmless = part in self._harmless
+        verdict = "go on" if is_harmless else "not ready"
+        _log.error("fault", part=part, message=message, verdict=verdict, exc_info=error)
+        return is_harmless
+
 
 _NOT_ANNOUNCED: Final = ""
 
@@ -52,7 +114,10 @@ class _Subscription:
 
 
 class Subscriptions:
-    """``add`` may be called from any thread, the rest only from the loader's."""
+    """The publishers of one loader, and the image of each.
+
+    ``add`` may be called from any thread, the rest only from the loader's.
+    """
 
     def __init__(self, faults: FaultHandler, clock: Clock, metrics: LoaderMetrics) -> None:
         self._faults = faults
@@ -102,7 +167,9 @@ class Subscriptions:
         for subscription in self._all:
             if subscription.holds is not image and self._clock.monotonic_s() >= subscription.retry_at_s:
                 complete = AclsDelta.between(AclsImage.EMPTY, image)
-                self._update(subscription, complete, image, _as_reload(manifest))
+                # Nothing was read for it.
+                unread = replace(manifest, batches=0, records=0, size_bytes=0, counts=DeltaCounts())
+                self._update(subscription, complete, image, unread.as_reload("this node's state"))
 
     def announce(self, reason: str | None) -> None:
         """Tell all why the node is not ready, or (None) the up-to-date ones that it is."""
@@ -140,22 +207,7 @@ class Subscriptions:
             subscription.holds = None
             subscription.retry_at_s = self._clock.monotonic_s() + subscription.backoff.next_s()
             message = f"publisher {name} failed: {error}"
-            if self._faults.handle(name, message, error) is Verdict.NOT_READY:
+            if not self._faults.handle(name, message, error):
                 subscription.failure = message
             return False
         return True
-
-
-def _as_reload(manifest: LoaderManifest) -> ReloadManifest:
-    """The manifest for a publisher that gets the node's current state, with nothing read for it."""
-    return ReloadManifest(
-        identity=manifest.identity,
-        provenance=manifest.provenance,
-        batches=0,
-        records=0,
-        size_bytes=0,
-        counts=DeltaCounts(),
-        high_watermark=manifest.high_watermark,
-        log_end_time_ms=manifest.log_end_time_ms,
-        origin="this node's state",
-    )
