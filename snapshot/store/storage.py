@@ -111,13 +111,7 @@ class Storage:
         If the directory does not exist, its nearest existing parent is used. Returned is when the object was
         written by the store's clock, in seconds since the epoch; None if unknown.
         """
-        if self._is_object_store:
-            self._require_bucket()
-        directory = self._root
-        with self._translated("access", ""):
-            while directory and not self._is_object_store and not self._fs.exists(directory):
-                directory = directory.rpartition("/")[0]
-        target = f"{directory}/{PROBE_PREFIX}{uuid4().hex}"
+        target = self._probe_target()
         content = target.encode()
         try:
             with self._translated("write", ""):
@@ -132,6 +126,34 @@ class Storage:
                     self._fs.rm_file(target)
         except FileNotFoundError as error:
             raise SnapshotError(f"cannot write and read {self._shown}: {error}") from error
+
+    @contextmanager
+    def shared_file(self) -> Iterator[Path | None]:
+        """Create an empty file until the end of the block, where ``probe`` creates its object.
+
+        Another machine that does not see the file has another directory there. None: the file system is not
+        a local one.
+        """
+        if not self._is_local:
+            yield None
+            return
+        path = Path(self._probe_target())
+        with self._translated("write", ""):
+            path.touch(exist_ok=False)
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+    def _probe_target(self) -> str:
+        """A new name in the directory, or in its nearest existing parent."""
+        if self._is_object_store:
+            self._require_bucket()
+        directory = self._root
+        with self._translated("access", ""):
+            while directory and not self._is_object_store and not self._fs.exists(directory):
+                directory = directory.rpartition("/")[0]
+        return f"{directory}/{PROBE_PREFIX}{uuid4().hex}"
 
     def local_path(self, path: str) -> Path | None:
         """The path on the local disk; None for another file system."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shlex
 import signal
 import subprocess
@@ -255,8 +256,51 @@ def test_executors_without_aclog(cluster: SparkCluster, tmp_path: Path) -> None:
     )  # fmt: skip
     found = json.loads(doctor.stdout)
     assert found["findings"] == []
+    for executor in found["executors"]:
+        low, high = executor["clock_ahead_s"]
+        assert low <= 0 <= high
     assert {each["interpreter"] for each in found["executors"]} == {str(bare)}
     assert {each["aclog"] for each in found["executors"]} == {found["driver"]["aclog"]}
+
+
+@pytest.mark.long
+def test_doctor_finds_a_directory_that_is_not_shared_and_a_wrong_clock(tmp_path: Path) -> None:
+    """The worker has a file system of its own at --output, and its executors' Python a clock that is ahead.
+
+    The mount is in a namespace of the worker, so that no other process sees it.
+    """
+    output, clock = tmp_path / "history", tmp_path / "clock"
+    for directory in (output, clock):
+        directory.mkdir()
+    mount = f'mount -t tmpfs none {shlex.quote(str(output))} && exec "$@"'
+    prefix = ["unshare", "--mount", "--propagation", "private", "sh", "-c", mount, "sh"]
+    possible = subprocess.run([*prefix, "true"], capture_output=True, text=True, check=False)
+    if possible.returncode:
+        pytest.skip(f"no mount namespace: {possible.stderr}")
+    (clock / "sitecustomize.py").write_text(
+        "import time\nreal = time.time\ntime.time = lambda: real() + 60\n"
+    )
+
+    with spark_cluster(tmp_path / "home", workers=1, worker_prefix=prefix) as cluster:
+        conf = {"spark.executorEnv.PYTHONPATH": str(clock)}
+        done = subprocess.run(
+            [
+                *ACLOG, "spark", "doctor", "--output", output, "--checkpoint", tmp_path / "checkpoint",
+                *on_cluster(cluster, conf), "--json",
+            ],
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == ExitCode.NO, done.stderr
+    found = json.loads(done.stdout)
+    (executor,) = found["executors"]
+    low, high = executor["clock_ahead_s"]
+    assert low <= 60 <= high
+    directory, wrong_clock = found["findings"]
+    host = executor["host"]
+    assert directory["what"] == f"--output {output} on {host} is not the directory of this machine"
+    assert "s3://" in directory["fix"]
+    assert re.fullmatch(rf"the clock of {host} is \d+ s ahead of this machine's", wrong_clock["what"])
+    assert list(output.iterdir()) == []
 
 
 def append_random(url: str, draw: random.Random, transactions: int) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from authorizer.cli.main import cli
 from snapshot.errors import SnapshotError
-from snapshot.jobs.running.diagnosis import executors, probe_with_hadoop
+from snapshot.jobs.running.diagnosis import clocks, executors, probe_with_hadoop
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
 
@@ -31,6 +31,13 @@ def test_observations(spark: SparkSession, tmp_path: Path) -> None:
     ((store, error),) = good.store_errors
     assert store == bad
     assert "Not a directory" in error
+    files = [("here", str(tmp_path / "file")), ("elsewhere", str(tmp_path / "missing"))]
+    files.append(("below a file", f"{tmp_path}/file/missing"))
+    (seeing,) = executors(spark, [], files=files)
+    assert seeing.invisible == ("elsewhere", "below a file")
+    ((host, bounds),) = clocks(spark).items()
+    assert host == good.host
+    assert bounds.low <= 0 <= bounds.high
     (lacking,) = executors(spark, [], modules=("no_such_package", "json"))
     assert lacking.import_errors == ("No module named 'no_such_package'",)
 
@@ -45,6 +52,9 @@ def test_observations(spark: SparkSession, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
     assert answer["findings"] == []
-    assert [each["host"] for each in answer["executors"]] == [socket.gethostname()]
+    # Its master is local: nothing else is compared.
+    assert [(each["host"], each["clock_ahead_s"]) for each in answer["executors"]] == [
+        (socket.gethostname(), None)
+    ]
     assert answer["driver"]["pyspark"] == spark.version
     assert [each.name for each in tmp_path.iterdir()] == ["file"]

@@ -10,7 +10,7 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -39,9 +39,12 @@ class SparkCluster:
         workers: the process of each worker.
     """
 
-    def __init__(self, home: Path, workers: int, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, home: Path, workers: int, environment: Mapping[str, str], worker_prefix: Sequence[str]
+    ) -> None:
         self._home = home
         self._environment = environment
+        self._worker_prefix = worker_prefix
         self._master = self._start("master", ["master.Master"])
         self.workers: list[subprocess.Popen[bytes]] = []
         try:
@@ -59,7 +62,7 @@ class SparkCluster:
         """A new worker with one core."""
         name = f"worker-{number}"
         options = ["--cores", "1", "--memory", "1g", "--work-dir", str(self._home / name)]
-        return self._start(name, ["worker.Worker", self.master_url, *options])
+        return self._start(name, ["worker.Worker", self.master_url, *options], self._worker_prefix)
 
     def _wait_registered(self, number: int) -> None:
         wait_until(
@@ -106,8 +109,9 @@ class SparkCluster:
                 process.kill()
                 process.wait()
 
-    def _start(self, name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, arguments: list[str], prefix: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         command = [
+            *prefix,
             f"{_find_spark_home()}/bin/spark-class", f"{_DEPLOY}.{arguments[0]}", *arguments[1:],
             "--host", "127.0.0.1", "--port", "0", "--webui-port", "0",
         ]  # fmt: skip
@@ -143,14 +147,19 @@ def _children(parent: int, name: bytes) -> list[int]:
 
 @contextmanager
 def spark_cluster(
-    home: Path, *, workers: int = 2, environment: Mapping[str, str] = MappingProxyType({})
+    home: Path,
+    *,
+    workers: int = 2,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    worker_prefix: Sequence[str] = (),
 ) -> Iterator[SparkCluster]:
     """A cluster until the end of the block; logs and working directories are below ``home``.
 
-    ``environment`` is added to that of its processes, the executors included.
+    ``environment`` is added to that of its processes, the executors included. ``worker_prefix``: a command
+    that executes the workers' command, its last arguments.
     """
     home.mkdir(parents=True)
-    cluster = SparkCluster(home, workers, environment)
+    cluster = SparkCluster(home, workers, environment, worker_prefix)
     try:
         yield cluster
     finally:

@@ -20,13 +20,14 @@ from authorizer.cli.spark.doctor import (
     Finding,
     access_fix,
     check_access,
+    check_clocks,
     check_driver,
     check_executors,
     check_jars,
 )
 from authorizer.cli.spark.options import SparkFlags
 from records.install_command import install_command
-from snapshot.jobs.running.diagnosis import Executor
+from snapshot.jobs.running.diagnosis import ClockBounds, Executor
 from snapshot.jobs.session import delta, jars, s3a
 from snapshot.store.storage import Storage
 
@@ -182,6 +183,11 @@ def test_clock_that_is_right_or_unknown(found: Diagnosis, probe: Callable[[], fl
             "s3://bucket/x cannot be used by /env/bin/python on worker-1",
             "access denied",
         ),
+        (
+            replace(EXECUTOR, invisible=("/data/history",)),
+            "--output /data/history on worker-1 is not the directory of this machine",
+            "the executor does not see a file that was written here: its files would be missing",
+        ),
     ],
 )
 def test_executor(found: Diagnosis, executor: Executor, what: str, why: str) -> None:
@@ -189,6 +195,36 @@ def test_executor(found: Diagnosis, executor: Executor, what: str, why: str) -> 
     check_executors(found, [EXECUTOR, executor])
     only = only_finding(found)
     assert (only.what, only.why) == (what, why)
+
+
+def test_clocks_of_executors(found: Diagnosis) -> None:
+    """A finding needs more than the tolerance at both bounds: how long the reading took does not count."""
+    before_s, after_s = 100.0, 130.0
+    readings = {"inside": 115, "ahead": 141, "little-ahead": 139, "behind": 89, "little-behind": 91}
+    clocks = {host: ClockBounds.of(before_s, read_s, after_s) for host, read_s in readings.items()}
+    assert clocks["ahead"] == (11, 41)
+    assert [bounds.ahead_s for bounds in clocks.values()] == [0, 11, 9, -11, -9]
+    check_clocks(found, clocks)
+    assert [each.what for each in found.findings] == [
+        "the clock of ahead is 11 s ahead of this machine's",
+        "the clock of behind is 11 s behind this machine's",
+    ]
+    assert found.clocks == clocks
+
+
+def test_a_second_reading_narrows_the_bounds() -> None:
+    first, second = ClockBounds.of(0, 20, 30), ClockBounds.of(40, 53, 41)
+    assert (first, second) == ((-10, 20), (12, 13))
+    assert first.narrowed(second) == second.narrowed(first) == (12, 13)
+
+
+def test_shared_file_is_there_until_the_end_of_the_block(tmp_path: Path) -> None:
+    with Storage(str(tmp_path / "a" / "b")).shared_file() as path:
+        assert path is not None
+        assert list(tmp_path.iterdir()) == [path]
+    assert list(tmp_path.iterdir()) == []
+    with Storage("memory://store").shared_file() as path:
+        assert path is None
 
 
 def test_probe_changes_nothing(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import time
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -25,10 +26,10 @@ from records.install_command import install_command
 from records.log.url import TOPIC, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from snapshot.jobs.running.diagnosis import Executor
+    from snapshot.jobs.running.diagnosis import ClockBounds, Executor
 
 #: Clocks that a time service sets differ by less.
 CLOCK_TOLERANCE_S: Final = 10.0
@@ -42,6 +43,8 @@ _ACCESS_FIX: Final = (
     "create the file system or bucket, give this user the permissions to read, write, list and delete "
     "there, and set the store's own credentials (for s3:// AWS_...)"
 )
+_SHARED_WHY: Final = "the executor does not see a file that was written here: its files would be missing"
+_SHARED_FIX: Final = "mount one file system there on all hosts (NFS, ...), at the same path, or use s3://"
 #: By text of the error of s3fs or of Hadoop's S3A; the first that matches.
 _S3_FIXES: Final = {
     "does not exist": "create the bucket (`aws s3 mb s3://BUCKET`), or correct its name",
@@ -72,10 +75,16 @@ class Finding:
 
 @dataclass(slots=True)
 class Diagnosis:
-    """The result of the checks; ``executors``: what the executors have; empty if Spark does not run."""
+    """The result of the checks.
+
+    Attributes:
+        executors: what the executors have; empty if Spark does not run.
+        clocks: of their hosts; empty if Spark is local or does not run.
+    """
 
     driver: dict[str, str | None]
     executors: list[Executor] = field(default_factory=list)
+    clocks: Mapping[str, ClockBounds] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, what: str, why: str, fix: str) -> None:
@@ -132,7 +141,8 @@ def doctor_command(
 
     Checks the versions of Python, pyspark, Java and aclog here, on the executors that Spark has now and in
     --archives, the pinned jars with their checksums, and the clocks of the stores. In each --output and the
-    --checkpoint it writes, reads and removes one object `.aclog-doctor-*`; it changes nothing else.
+    --checkpoint it writes, reads and removes one object `.aclog-doctor-*`; it changes nothing else. On a
+    cluster it also checks that executors see the outputs of this machine, and compares their clocks.
 
     Exit code 0: no finding; 1: at least one.
 
@@ -153,8 +163,9 @@ def doctor_command(
     in_spark = (*(outputs if needs_delta else ()), *filter(None, [checkpoint]))
     needs_s3 = any(map(is_s3, in_spark))
     has_jars = check_jars(found, spark, needs_delta=needs_delta, needs_s3=needs_s3)
-    for output in outputs:
-        check_access(found, f"--output {output}", partial(_probe, output))
+    accessible = [
+        output for output in outputs if check_access(found, f"--output {output}", partial(_probe, output))
+    ]
     # On S3 both s3fs and Hadoop use it.
     is_reachable = True
     if checkpoint is not None and (local_path(checkpoint) is not None or is_s3(checkpoint)):
@@ -164,7 +175,7 @@ def doctor_command(
         in_hadoop = None
         if checkpoint is not None and local_path(checkpoint) is None and is_reachable:
             in_hadoop = checkpoint if has_jars or not is_s3(checkpoint) else None
-        _check_session(found, spark, outputs, in_hadoop, needs_kafka=needs_kafka)
+        _check_session(found, spark, outputs, accessible, in_hadoop, needs_kafka=needs_kafka)
     _print(found, as_json=as_json)
     if found.findings:
         raise click.exceptions.Exit(ExitCode.NO)
@@ -254,11 +265,23 @@ def check_access(found: Diagnosis, what: str, probe: Callable[[], float | None])
     if written_s is None:
         return True
     ahead_s = max(written_s - time.time(), 0) - max(before_s - written_s, 0)
+    _check_clock(found, what, ahead_s)
+    return True
+
+
+def check_clocks(found: Diagnosis, clocks: Mapping[str, ClockBounds]) -> None:
+    """Add the hosts of executors whose clocks differ from this machine's for sure."""
+    found.clocks = clocks
+    for host, bounds in clocks.items():
+        _check_clock(found, host, bounds.ahead_s)
+
+
+def _check_clock(found: Diagnosis, what: str, ahead_s: float) -> None:
+    """Add a clock that is ahead of this machine's, or behind (negative), by more than the tolerance."""
     if abs(ahead_s) > CLOCK_TOLERANCE_S:
         relation = "ahead of" if ahead_s > 0 else "behind"
         what = f"the clock of {shown(what)} is {abs(ahead_s):.0f} s {relation} this machine's"
         found.add(what, _CLOCK_WHY, _CLOCK_FIX)
-    return True
 
 
 def check_executors(found: Diagnosis, executors: Sequence[Executor]) -> None:
@@ -276,6 +299,9 @@ def check_executors(found: Diagnosis, executors: Sequence[Executor]) -> None:
             found.add(f"Java of the executor on {each.host} is too old", why, "set JAVA_HOME there")
         for store, error in each.store_errors:
             found.add(f"{shown(store)} cannot be used by {where}", error, access_fix(store, error))
+        for location in each.invisible:
+            what = f"--output {shown(location)} on {each.host} is not the directory of this machine"
+            found.add(what, _SHARED_WHY, _SHARED_FIX)
 
 
 def access_fix(location: str, error: str) -> str:
@@ -292,10 +318,19 @@ def _probe(location: str) -> float | None:
 
 
 def _check_session(
-    found: Diagnosis, flags: SparkFlags, outputs: Sequence[str], checkpoint: str | None, *, needs_kafka: bool
+    found: Diagnosis,
+    flags: SparkFlags,
+    outputs: Sequence[str],
+    accessible: Sequence[str],
+    checkpoint: str | None,
+    *,
+    needs_kafka: bool,
 ) -> None:
-    """Start Spark, and check its executors, and the checkpoint by Hadoop if it is not local."""
-    from snapshot.jobs.running.diagnosis import MODULES, TOPIC_MODULE, executors, probe_with_hadoop
+    """Start Spark, and check its executors, and the checkpoint by Hadoop if it is not local.
+
+    ``accessible``: the outputs that this machine can use.
+    """
+    from snapshot.jobs.running.diagnosis import MODULES, TOPIC_MODULE, clocks, executors, probe_with_hadoop
 
     modules = (*MODULES, TOPIC_MODULE) if needs_kafka else MODULES
     note_start()
@@ -310,10 +345,25 @@ def _check_session(
             if checkpoint is not None:
                 probe = partial(probe_with_hadoop, spark, checkpoint)
                 check_access(found, f"--checkpoint {checkpoint}", probe)
-            check_executors(found, executors(spark, [located(output) for output in outputs], modules))
+            is_local = spark.sparkContext.master.partition("[")[0] == "local"
+            stores = [located(output) for output in outputs]
+            with _shared_files([] if is_local else accessible) as files:
+                check_executors(found, executors(spark, stores, modules, files))
+            if not is_local:
+                check_clocks(found, clocks(spark))
     except AclogError as error:
         fix = f"{_PYTHON_FIX}. If it is right: are --master and its workers up, with free cores?"
         found.add("Spark cannot run a task", str(error), fix)
+
+
+@contextmanager
+def _shared_files(outputs: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
+    """A file in each output that is a local directory, until the end of the block."""
+    from snapshot.store.storage import Storage
+
+    with ExitStack() as on_exit:
+        files = ((each, on_exit.enter_context(Storage(located(each)).shared_file())) for each in outputs)
+        yield [(output, str(path)) for output, path in files if path is not None]
 
 
 def _print(found: Diagnosis, *, as_json: bool) -> None:
@@ -325,6 +375,7 @@ def _print(found: Diagnosis, *, as_json: bool) -> None:
                 "python": each.python,
                 "java": each.java,
                 "aclog": each.aclog,
+                "clock_ahead_s": found.clocks.get(each.host),
             }
             for each in found.executors
         ]
@@ -338,9 +389,11 @@ def _print(found: Diagnosis, *, as_json: bool) -> None:
         indent=2,
     )
     for each in found.executors:
+        clock = found.clocks.get(each.host)
+        difference = "" if clock is None else f", clock {clock.low:+.1f} to {clock.high:+.1f} s ahead"
         answer(
             f"executor {each.host}: Python {each.python} ({each.interpreter}), aclog {each.aclog}, Java "
-            f"{each.java}",
+            f"{each.java}{difference}",
             indent=2,
         )
     for finding in found.findings:

@@ -1,4 +1,4 @@
-"""Observations of a Spark session for `aclog spark doctor`: its executors, and access to a checkpoint.
+"""Observations of a Spark session for `aclog spark doctor`: its executors, their clocks, and a checkpoint.
 
 The function that executors run is pickled by value, because they may lack aclog.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from dataclasses import dataclass
+from functools import partial
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 from uuid import uuid4
 
 from pyspark import cloudpickle
@@ -20,7 +22,7 @@ from snapshot.store.object_store import BUCKETS
 from snapshot.store.storage import PROBE_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -31,6 +33,8 @@ TOPIC_MODULE: Final = "confluent_kafka"
 #: A cluster without free cores starts no task, and reports no error.
 TIMEOUT_S: Final = 120.0
 _JAVA: Final = "java_method('java.lang.System', 'getProperty', 'java.version') AS java"
+_CLOCK_READINGS: Final = 2
+_T = TypeVar("_T")
 _TAG: Final = "aclog-doctor"
 _HOST: Final = re.compile(r"\(TID \d+\) \((\S+) executor \S+\)")
 
@@ -43,6 +47,7 @@ class Executor:
         aclog: version of aclog; None if it is not installed as a package.
         import_errors: of MODULES.
         store_errors: by the store's URL.
+        invisible: the locations whose file of the driver is not there.
     """
 
     host: str
@@ -52,19 +57,77 @@ class Executor:
     aclog: str | None
     import_errors: tuple[str, ...]
     store_errors: tuple[tuple[str, str], ...]
+    invisible: tuple[str, ...] = ()
+
+
+class ClockBounds(NamedTuple):
+    """How far a host's clock is ahead of the driver's, in seconds: at least ``low``, at most ``high``."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, before_s: float, read_s: float, after_s: float) -> ClockBounds:
+        """From a clock that was read between two times of the driver's clock."""
+        return cls(read_s - after_s, read_s - before_s)
+
+    def narrowed(self, other: ClockBounds) -> ClockBounds:
+        """By another reading of the same clock."""
+        return ClockBounds(max(self.low, other.low), min(self.high, other.high))
+
+    @property
+    def ahead_s(self) -> float:
+        """The smallest difference within the bounds; negative: behind."""
+        return max(self.low, 0.0) + min(self.high, 0.0)
 
 
 def executors(
     spark: SparkSession,
     stores: Sequence[str],
     modules: Sequence[str] = MODULES,
+    files: Sequence[tuple[str, str]] = (),
     timeout_s: float = TIMEOUT_S,
 ) -> list[Executor]:
     """Run a task for each core that Spark has now, and return what they found, without duplicates.
 
+    Args:
+        spark: the session.
+        stores: URLs that each task probes.
+        modules: that each task imports.
+        files: of the driver, by the location that they are in; each task looks for them.
+        timeout_s: for all tasks.
+
     Raises:
         SparkJobError: tasks cannot run; with the interpreter, and the host where it is known.
     """
+    observed = partial(_observed, modules=tuple(modules), stores=tuple(stores), files=tuple(files))
+    found = _results(spark, observed, timeout_s)
+    return [Executor(**dict(pairs)) for pairs in sorted(set(found), key=repr)]
+
+
+def clocks(spark: SparkSession, timeout_s: float = TIMEOUT_S) -> dict[str, ClockBounds]:
+    """Compare the clocks of the executors' hosts with the driver's, by host.
+
+    The bounds are as wide as a task takes: call ``executors`` before, which starts their interpreters.
+
+    Raises:
+        SparkJobError: tasks cannot run; see ``executors``.
+    """
+    found: dict[str, ClockBounds] = {}
+    for _ in range(_CLOCK_READINGS):
+        before_s = time.time()
+        readings = _results(spark, _read_clock, timeout_s)
+        after_s = time.time()
+        for host, read_s in readings:
+            bounds = ClockBounds.of(before_s, read_s, after_s)
+            found[host] = found[host].narrowed(bounds) if host in found else bounds
+    return found
+
+
+def _results(
+    spark: SparkSession, task: Callable[[Iterable[Any]], Iterator[_T]], timeout_s: float
+) -> list[_T]:
+    """The results of a task for each core that Spark has now."""
     context = spark.sparkContext
     tasks = max(2, context.defaultParallelism)
     is_done, is_late = Event(), Event()
@@ -83,7 +146,7 @@ def executors(
     Thread(target=cancel, daemon=True).start()
     try:
         rows = spark.range(0, tasks, 1, tasks).selectExpr(_JAVA).rdd
-        found = rows.mapPartitions(lambda part: _observed(part, tuple(modules), tuple(stores))).collect()
+        found: list[_T] = rows.mapPartitions(task).collect()
     except Exception as error:
         if not is_of_spark(error):
             raise
@@ -97,11 +160,27 @@ def executors(
         is_done.set()
         context.removeJobTag(_TAG)
         pickler.unregister_pickle_by_value(this)
-    return [Executor(**dict(pairs)) for pairs in sorted(set(found), key=repr)]
+    return found
+
+
+def _read_clock(rows: Iterable[Any]) -> Iterator[tuple[str, float]]:
+    """The host and its time. Runs on executors, perhaps without aclog."""
+    import socket  # noqa: PLC0415 - as in _observed
+    import time  # noqa: PLC0415
+
+    read_s = time.time()
+    # So that no core runs all tasks.
+    time.sleep(0.3)
+    for _ in rows:
+        yield socket.gethostname(), read_s
 
 
 def _observed(
-    rows: Iterable[Any], modules: tuple[str, ...], stores: tuple[str, ...]
+    rows: Iterable[Any],
+    *,
+    modules: tuple[str, ...],
+    stores: tuple[str, ...],
+    files: tuple[tuple[str, str], ...],
 ) -> Iterator[tuple[tuple[str, Any], ...]]:
     """The fields of an Executor. Runs on executors, perhaps without aclog."""
     import importlib  # noqa: PLC0415 - pickled by value, so imports of the module are not there
@@ -110,10 +189,18 @@ def _observed(
     import sys  # noqa: PLC0415
     import time  # noqa: PLC0415
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
 
     # So that no core runs all tasks.
     time.sleep(0.3)
-    import_errors, store_errors = [], []
+    import_errors, store_errors, invisible = [], [], []
+    for location, path in files:
+        try:
+            Path(path).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            invisible.append(location)
+        except OSError:
+            pass  # no access: the probe below says so
     for module in modules:
         try:
             importlib.import_module(module)
@@ -140,6 +227,7 @@ def _observed(
             ("aclog", aclog),
             ("import_errors", tuple(dict.fromkeys(import_errors))),
             ("store_errors", tuple(store_errors)),
+            ("invisible", tuple(invisible)),
         )
 
 
