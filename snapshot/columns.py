@@ -102,7 +102,7 @@ class AclColumns(AclTable):
             is_unchanged = np.ones(len(self), np.bool_)
             is_unchanged[replaced] = False
             unchanged = self.take(is_unchanged)
-        return AclColumns.concat([part for part in (unchanged, *parts) if len(part)])
+        return AclColumns.concat([unchanged, *parts])
 
     def row_of(self, acl_id: Uuid) -> int | None:
         heads = self._heads

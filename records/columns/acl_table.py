@@ -132,6 +132,8 @@ class AclTable:
 
     @classmethod
     def concat(cls, parts: Sequence[AclTable]) -> Self:
+        # One part is not encoded again.
+        parts = [part for part in parts if len(part)]
         if not parts:
             return cls.of(())
         if len(parts) == 1:

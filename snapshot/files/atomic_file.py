@@ -78,6 +78,8 @@ def make_directories(path: Path) -> None:
         path = path.parent
     for directory in reversed(missing):
         directory.mkdir(exist_ok=True)
+    # The innermost first: a journaling file system then writes the entries of all of them together.
+    for directory in missing:
         sync_directory(directory.parent)
 
 

@@ -62,6 +62,21 @@ def test_directories_are_made_with_their_parents(tmp_path: Path) -> None:
         make_directories(tmp_path / "f" / "g")
 
 
+def test_the_entries_of_new_directories_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of all new ones; a directory that exists is not synced again."""
+    synced = set[Path]()
+
+    def fsync(descriptor: int) -> None:
+        synced.add(Path(f"/proc/self/fd/{descriptor}").resolve())
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    make_directories(tmp_path / "a" / "b" / "c")
+    assert synced == {tmp_path, tmp_path / "a", tmp_path / "a" / "b"}
+    synced.clear()
+    make_directories(tmp_path / "a" / "b")
+    assert not synced
+
+
 def test_a_link_is_followed(tmp_path: Path) -> None:
     """What it points to is replaced; a link to nothing makes what it points to."""
     (tmp_path / "real").mkdir()

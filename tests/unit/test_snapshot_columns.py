@@ -66,6 +66,8 @@ def test_parts_are_joined() -> None:
     assert list(joined) == ACLS
     assert len(joined.names.texts) == len(set(joined.names.texts))
     assert AclColumns.concat([]).ids == b""
+    # Empty parts cost nothing: the only other one is not encoded again.
+    assert AclColumns.concat([AclColumns.EMPTY, parts[0], AclColumns.EMPTY]) is parts[0]
 
 
 def test_a_text_that_one_part_says_twice_is_one_text() -> None:

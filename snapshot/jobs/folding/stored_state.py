@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from snapshot.store.parquet import (
 from snapshot.store.reading import read_part, read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from snapshot.store.layout import SnapshotRef
     from snapshot.store.manifest import SnapshotManifest
     from snapshot.store.storage import Storage
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 
 #: The changes file is rewritten with every batch, and every node reads it at its start: up to an eighth of
 #: the part's rows that costs less than rewriting the part each time.
@@ -111,13 +114,12 @@ class StoredState:
         if manifest is None:
             return cls(shards, AclColumns.EMPTY)
         ref, shard_parts = manifest.ref, _shard_parts(manifest, shards)
-        with ThreadPoolExecutor(_FILE_THREADS) as pool:
-            if shard_parts is None:
-                rows = [*pool.map(lambda part: read_rows(storage, ref, part), manifest.parts)]
-                return cls(shards, _distinct(AclColumns.concat(rows)))
-            found = [*pool.map(lambda part: _read_shard(storage, ref, part), shard_parts.values())]
+        if shard_parts is None:
+            rows = _for_files(lambda part: read_rows(storage, ref, part), manifest.parts)
+            return cls(shards, _distinct(AclColumns.concat(rows)))
+        found = _for_files(lambda part: _read_shard(storage, ref, part), [*shard_parts.values()])
         stored = dict(zip(shard_parts, [part for part, _ in found], strict=True))
-        return cls(shards, AclTable.concat([changed for _, changed in found if len(changed)]), stored)
+        return cls(shards, AclTable.concat([changed for _, changed in found]), stored)
 
     def rows(self) -> AclTable:
         return AclTable.concat([self._stored_rows(self._is_current), self._changed])
@@ -140,7 +142,7 @@ class StoredState:
         """Remove the ACLs of the superseded ids, and add rows with ids that are then not present."""
         ids = b"".join(superseded_ids)
         unchanged = self._changed.take(~has_id(self._changed.ids, ids))
-        self._changed = AclTable.concat([part for part in (unchanged, rows) if len(part)])
+        self._changed = AclTable.concat([unchanged, rows])
         self._is_current &= ~has_id(self._ids, ids)
 
     def count_by_kind(self) -> dict[tuple[int, int, int, int], int]:
@@ -168,8 +170,7 @@ class StoredState:
             stored = replace(self._stored[shard], is_current=current[shard]) if shard in current else None
             return self._put(storage, ref, shard, stored, self._changed.take(shard_of == shard), attempt)
 
-        with ThreadPoolExecutor(_FILE_THREADS) as pool:
-            return [part for part in pool.map(put, range(self._shards)) if part is not None]
+        return [part for part in _for_files(put, range(self._shards)) if part is not None]
 
     def _put(
         self,
@@ -206,6 +207,14 @@ class StoredState:
         part = stored.part
         storage.put(ref.file(part.name), stored.data)
         return SnapshotPart(part.name, part.rows, part.bytes, part.sha256, changes)
+
+
+def _for_files(function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
+    """Call a function that reads or writes the files of each item."""
+    if len(items) <= 1:  # most logs of a fleet; a thread would cost as much as its file
+        return [*map(function, items)]
+    with ThreadPoolExecutor(_FILE_THREADS) as pool:
+        return [*pool.map(function, items)]
 
 
 def _shard_parts(manifest: SnapshotManifest, shards: int) -> dict[int, SnapshotPart] | None:

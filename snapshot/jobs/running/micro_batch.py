@@ -10,9 +10,11 @@ manifest was put is not folded again.
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -196,6 +198,7 @@ class MicroBatches:
                     write_changes=write_changes,
                     isolates_logs=isolates_logs,
                 )
+            _freeze_loaded_objects()
 
         # Not by the source's rows, which would need a second Python process for each task.
         folded = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(fold, FOLDED).collect()
@@ -236,6 +239,12 @@ class MicroBatches:
             records=result.summary.records,
             is_read_again=plan.is_read_again,
         )
+
+
+@cache
+def _freeze_loaded_objects() -> None:
+    """Exempt the modules of a worker, once loaded, from the garbage collection that follows each task."""
+    gc.freeze()
 
 
 def _tasks(plans: Sequence[LogPlan], count: int) -> list[list[LogPlan]]:
