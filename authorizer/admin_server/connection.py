@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 from kio.schema.errors import ErrorCode
 
-from authorizer.admin_server.answering import PART_BYTES, answer, encode
+from authorizer.admin_server.api import PART_BYTES, answer, encode
 from authorizer.admin_server.limits import AdminLimit, LimitExceededError
 from authorizer.admin_server.request import (
     Session,
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from authorizer.admin_server.api import Api, StreamedAnswer
-    from authorizer.admin_server.limits import AdminLimits, RequestReader, RequestSlots
-    from authorizer.admin_server.request_metrics import AdminRequestMetrics
-    from authorizer.admin_server.request_quota import RequestQuota
+    from authorizer.admin_server.limits import AdminLimits, RequestQuota, RequestReader, RequestSlots
+    from authorizer.admin_server.metrics import AdminRequestMetrics
     from authorizer.listeners.log_throttle import LogThrottle
 
 log = structlog.get_logger(__name__)

@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Final
 from authorizer.admin_server.connection import AdminConnection, Controls
 from authorizer.admin_server.handlers.acls import AclHandlers
 from authorizer.admin_server.handlers.api_versions import ApiVersionsHandler
-from authorizer.admin_server.handlers.cluster import DescribeClusterHandler
 from authorizer.admin_server.handlers.cluster_node import ClusterNode, advertised_addresses
 from authorizer.admin_server.handlers.configs import ConfigHandlers
 from authorizer.admin_server.handlers.envelope import EnvelopeHandler
 from authorizer.admin_server.handlers.groups import GroupHandlers
-from authorizer.admin_server.handlers.metadata import MetadataHandler
+from authorizer.admin_server.handlers.metadata import (
+    DescribeClusterHandler,
+    MetadataHandler,
+    TopicPartitionsHandler,
+)
 from authorizer.admin_server.handlers.sasl import SASL_APIS
-from authorizer.admin_server.handlers.topic_partitions import TopicPartitionsHandler
-from authorizer.admin_server.limits import RequestReader, RequestSlots
-from authorizer.admin_server.login_metrics import LoginMetrics
+from authorizer.admin_server.limits import RequestQuota, RequestReader, RequestSlots
+from authorizer.admin_server.metrics import AdminRequestMetrics, LoginMetrics
 from authorizer.admin_server.request import Session
-from authorizer.admin_server.request_metrics import AdminRequestMetrics
-from authorizer.admin_server.request_quota import RequestQuota
 from authorizer.admin_server.sasl.logins import SaslLogins
 from authorizer.admin_server.sasl.session import SaslSession
 from authorizer.api.authorizer_api import SecurityProtocol

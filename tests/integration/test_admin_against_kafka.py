@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from authorizer.admin_server import request_quota
+from authorizer.admin_server import limits
 from authorizer.admin_server.server import AdminServer
 from authorizer.configuration.keys.names import ADMIN_REQUEST_RATE
 from authorizer.node.node import Node
@@ -472,7 +472,7 @@ def _without_number(found: Any) -> Any:
 @pytest.fixture
 def limited(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
     """Both have a quota that every request exceeds; a broker's is on the time of its threads."""
-    monkeypatch.setattr(request_quota, "BURST_S", 0.0)
+    monkeypatch.setattr(limits, "BURST_S", 0.0)
     set_broker_quota(pair.broker, {"key": "request_percentage", "value": 0.01, "remove": False})
     pair.followed.reconfiguration.put({ADMIN_REQUEST_RATE: "1"}, "test")
     pair.followed.authorizer.reconfigure({"super.users": "User:ANONYMOUS"})

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from authorizer.admin_server import request_quota
+from authorizer.admin_server import limits
 from authorizer.admin_server.server import AdminServer
 from authorizer.configuration.keys.names import ADMIN_REQUEST_RATE
 from authorizer.configuration.load import load_config
@@ -53,7 +53,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 @pytest.fixture
 def server(node: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[AdminServer]:
     """With a burst of one second, so that tests are short."""
-    monkeypatch.setattr(request_quota, "BURST_S", 1.0)
+    monkeypatch.setattr(limits, "BURST_S", 1.0)
     # A changed setting of the node drops this one.
     node.authorizer.reconfigure({"super.users": "User:ANONYMOUS"})
     with admin_server(node, admin_quota_request_rate=RATE) as server:
@@ -82,7 +82,7 @@ def test_a_request_beyond_the_quota_is_answered_and_the_connection_is_muted(
 ) -> None:
     """What a burst permits is free; what is beyond it says for how long nothing more is read."""
     node.authorizer.reconfigure({"super.users": "User:ANONYMOUS"})
-    monkeypatch.setattr(request_quota, "BURST_S", 5.0)
+    monkeypatch.setattr(limits, "BURST_S", 5.0)
     with admin_server(node, admin_quota_request_rate=1) as server, connected(server) as opened:
         assert throttle_ms(opened, "create_acls", 3, {"creations": [creation("free")] * 4}) == 0
         begun_s = time.monotonic()

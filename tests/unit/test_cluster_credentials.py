@@ -10,7 +10,7 @@ from shutil import copytree
 import pytest
 from structlog.testing import capture_logs
 
-from authorizer.admin_server.login_metrics import LoginMetrics
+from authorizer.admin_server.metrics import LoginMetrics
 from authorizer.admin_server.sasl.logins import SaslLogins
 from authorizer.api.errors import ConfigError
 from authorizer.authentication.cluster_credentials import ClusterCredentials, CredentialFold

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.admin_server.login_metrics import LoginMetrics
+from authorizer.admin_server.metrics import LoginMetrics
 from authorizer.admin_server.sasl import logins as logins_module
 from authorizer.admin_server.sasl.logins import SaslLogins
-from authorizer.admin_server.sasl.scram import ScramServer
-from authorizer.admin_server.sasl.server import SaslFailedError
+from authorizer.admin_server.sasl.mechanisms import SaslFailedError, ScramServer
 from authorizer.admin_server.sasl.session import AuthenticateResult, SaslSession, SaslStateError
 from authorizer.api.errors import ConfigError
 from authorizer.authentication.scram import CREDENTIALS_FILE, ScramCredential

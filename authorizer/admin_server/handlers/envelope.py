@@ -16,8 +16,7 @@ from kio.schema.default_principal_data.v0 import DefaultPrincipalData
 from kio.schema.errors import ErrorCode
 from msgspec.structs import replace
 
-from authorizer.admin_server.answering import answer_values, encode
-from authorizer.admin_server.api import Api, StreamedAnswer
+from authorizer.admin_server.api import Api, StreamedAnswer, answer_values, encode
 from authorizer.admin_server.request import Forwarder, read_client_id, read_key, read_request
 from authorizer.api.ip_address import host_address
 from records.acl import AclOperation

@@ -1,7 +1,12 @@
-"""Metadata: this node, and topics with the sender's authorized operations (KIP-430).
+"""Metadata, DescribeTopicPartitions and DescribeCluster: this node, and topics with the sender's operations.
 
-Topics are those of the log's image. They have no partitions: nothing can be produced or consumed here.
-Source: KafkaApis.handleTopicMetadataRequest.
+Topics are those of the log's image (KIP-430, KIP-966). They have no partitions: nothing can be produced or
+consumed here. This node is the only broker, and the controller (KIP-700, KIP-919). A broker and a controller
+have listeners of their own; here one listener answers for both endpoint types, so that ``--bootstrap-server``
+and ``--bootstrap-controller`` work.
+
+Source: KafkaApis.handleTopicMetadataRequest, KafkaApis and ControllerApis.handleDescribeCluster, AuthHelper,
+DescribeTopicPartitionsRequestHandler, KRaftMetadataCache.describeTopicResponse.
 """
 
 from __future__ import annotations
@@ -142,3 +147,111 @@ def topic_values(
         "partitions": [],
         "topic_authorized_operations": operations,
     }
+
+
+#: A controller's message to every client.
+_NOT_LOADED: Final = (
+    "There is no finalized MetadataVersion, so direct-to-controller communication is not supported."
+)
+#: EndpointType.java
+_BROKER: Final = 1
+_CONTROLLER: Final = 2
+
+
+class DescribeClusterHandler:
+    """Answers for one node; ``api``: of this request.
+
+    The controllers' endpoint type needs Alter on the cluster, as on a controller. Before the load the answer
+    is that of a controller that does not know the cluster's release yet, so that no client sees a cluster
+    without ACLs.
+    """
+
+    def __init__(self, cluster: ClusterNode) -> None:
+        self._cluster = cluster
+        self.api = Api(
+            key=60,
+            schema="describe_cluster",
+            versions=range(3),
+            answer=self.answer,
+            error=self.error,
+        )
+
+    async def answer(self, request: AdminRequest) -> Values:
+        body, cluster = request.body, self._cluster
+        if not cluster.is_loaded:
+            return self.error(body, ErrorCode.unsupported_version, _NOT_LOADED)
+        endpoint_type = getattr(body, "endpoint_type", _BROKER)
+        if endpoint_type not in (_BROKER, _CONTROLLER):
+            message = f"Unsupported endpoint type {endpoint_type}"
+            return self.error(body, ErrorCode.unsupported_endpoint_type, message)
+        if endpoint_type == _CONTROLLER:
+            cluster.require_on_cluster(request, AclOperation.ALTER)
+        is_requested = body.include_cluster_authorized_operations
+        operations = cluster.cluster_operations(request, is_requested=is_requested)
+        node = cluster.broker(request)
+        return {
+            "error_message": None,
+            "endpoint_type": endpoint_type,
+            "cluster_id": cluster.cluster_id or "",
+            "controller_id": cluster.id,
+            "brokers": [{**node, "broker_id": node["node_id"], "is_fenced": False}],
+            "cluster_authorized_operations": operations,
+        }
+
+    def error(self, _body: Any, code: ErrorCode, message: str | None) -> Values:
+        return {
+            "error_code": code,
+            "error_message": message,
+            "cluster_id": "",
+            "controller_id": -1,
+            "brokers": [],
+            "cluster_authorized_operations": NOT_REQUESTED,
+        }
+
+
+class TopicPartitionsHandler:
+    """Answers for one node; ``api``: of this request."""
+
+    def __init__(self, cluster: ClusterNode) -> None:
+        self._cluster = cluster
+        self.api = Api(
+            key=75,
+            schema="describe_topic_partitions",
+            versions=range(1),
+            answer=self.answer,
+            error=self.error,
+        )
+
+    async def answer(self, request: AdminRequest) -> Values:
+        """The named topics, or all: sorted, from the cursor's topic on; those that are denied come last."""
+        body, known = request.body, self._cluster.node.metadata.topics
+        is_named, cursor = bool(body.topics), body.cursor
+        first = "" if cursor is None else cursor.topic_name
+        wanted = [each.name for each in body.topics] if is_named else known.by_name
+        names = sorted({name for name in wanted if name >= first})
+        if cursor is not None and is_named and first not in names:
+            raise InvalidRequestError(
+                f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {first}"
+            )
+        if cursor is not None and cursor.partition_index < 0:
+            raise InvalidRequestError(
+                f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor.partition_index}"
+            )
+        allowed = self._cluster.allows(request, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+        described = [name for name, is_allowed in zip(names, allowed, strict=True) if is_allowed]
+        operations = self._cluster.operations_of_each(request, ResourceType.TOPIC, described)
+        found = [
+            topic_values(topic_code(name, topic_id), name, topic_id, each)
+            for name, each in zip(described, operations, strict=True)
+            for topic_id in (known.by_name.get(name),)
+        ]
+        denied = [
+            topic_values(ErrorCode.topic_authorization_failed, name, is_internal=False)
+            for name, is_allowed in zip(names, allowed, strict=True)
+            if is_named and not is_allowed
+        ]
+        return {"topics": found + denied, "next_cursor": None}
+
+    def error(self, body: Any, code: ErrorCode, _message: str | None) -> Values:
+        topics = [topic_values(code, each.name, is_internal=False) for each in body.topics]
+        return {"topics": topics, "next_cursor": None}

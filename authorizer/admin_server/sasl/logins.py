@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from authorizer.admin_server.sasl.oauthbearer import OAuthBearerServer
-from authorizer.admin_server.sasl.plain import PlainServer
-from authorizer.admin_server.sasl.scram import ScramServer
+from authorizer.admin_server.sasl.mechanisms import OAuthBearerServer, PlainServer, ScramServer
 from authorizer.api.errors import ConfigError
 from authorizer.authentication.cluster_credentials import ClusterCredentials
 from authorizer.authentication.failure_rate_limit import FailureRateLimit
@@ -43,8 +41,8 @@ from authorizer.listeners.log_throttle import LogThrottle
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.admin_server.login_metrics import LoginMetrics
-    from authorizer.admin_server.sasl.server import SaslServer
+    from authorizer.admin_server.metrics import LoginMetrics
+    from authorizer.admin_server.sasl.mechanisms import SaslServer
     from authorizer.configuration.load import Config
     from records.principal import KafkaPrincipal
     from replay.clock import Clock

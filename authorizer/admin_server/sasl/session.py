@@ -10,13 +10,13 @@ import re
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from authorizer.admin_server.sasl.server import SaslFailedError
+from authorizer.admin_server.sasl.mechanisms import SaslFailedError
 from authorizer.authentication.rejection import RejectionError
 from records.errors import AclogError
 
 if TYPE_CHECKING:
     from authorizer.admin_server.sasl.logins import SaslLogins
-    from authorizer.admin_server.sasl.server import SaslServer, SaslStep
+    from authorizer.admin_server.sasl.mechanisms import SaslServer, SaslStep
     from records.principal import KafkaPrincipal
 
 UNSUPPORTED_SASL_MECHANISM: Final = 33
