@@ -1,8 +1,9 @@
 """RecentStates: states before the current one, as far back as they need little memory.
 
-States on earlier columns are retained while these have few rows in total (``retained_tables``). A reload
-drops all of them, because the log before it may have been another one (I5, I11). Settings and readiness are
-always the current ones.
+States on earlier columns are retained while these have few rows in total (``count_to_evict``): states
+share unchanged ACLs, so a thousand of them need little more memory than one. A reload drops all of them,
+because the log before it may have been another one (I5, I11). Settings and readiness are always the current
+ones.
 """
 
 from __future__ import annotations
@@ -13,15 +14,32 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.analysis.history.retained_tables import count_to_evict
 from authorizer.engine.decisions.state import AuthorizerState
 from replay.manifest import LoaderManifest, ReloadManifest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.node.standard_authorizer import StandardAuthorizer
+    from snapshot.columns import AclColumns
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage
+
+
+def count_to_evict(columns: Sequence[AclColumns], rows_maximum: int) -> int:
+    """Return how many of the oldest states to evict, for at most `rows_maximum` rows in older tables.
+
+    ``columns``: the table of each state, oldest first; the newest one's rows do not count.
+    """
+    rows = 0
+    for position in range(len(columns) - 1, 0, -1):
+        if columns[position - 1] is not columns[position]:
+            rows += len(columns[position - 1])
+            if rows > rows_maximum:
+                return position
+    return 0
+
 
 #: Maximum number of retained states.
 STATES_MAX: Final = 512

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from authorizer.analysis.permissions.access_queries import permitted_principals
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls
 from authorizer.analysis.permissions.decision_changes import decision_changes_by
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
-from authorizer.analysis.queries.access_queries import permitted_principals
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.engine.decisions.authorize import decide
 from authorizer.engine.decisions.state import AuthorizerState

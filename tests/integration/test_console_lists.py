@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from authorizer.analysis.history.temporary_access import temporary_changes
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls
 from authorizer.analysis.permissions.decision_changes import decision_changes_of_states
-from authorizer.analysis.permissions.request_class_text import describe_class
+from authorizer.analysis.permissions.request_class import describe_class
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node.node import Node
 from records.acl import AclOperation, ResourceType

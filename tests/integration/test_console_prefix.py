@@ -9,8 +9,8 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from authorizer.analysis.permissions.request_class_text import describe_hosts, describe_principal
-from authorizer.analysis.queries.access_queries import permissions_of, permitted_principals
+from authorizer.analysis.permissions.access_queries import permissions_of, permitted_principals
+from authorizer.analysis.permissions.request_class import describe_hosts, describe_principal
 from authorizer.node.node import Node
 from records.acl import (
     AclOperation,

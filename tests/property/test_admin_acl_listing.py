@@ -18,8 +18,7 @@ from authorizer.admin_server.handlers.acl_listing import encode_listing
 from authorizer.admin_server.request import schema_of
 from authorizer.admin_server.values_encoder import values_encoder
 from authorizer.api.errors import UnknownServerError
-from authorizer.engine.decisions.kafka_order import sort_in_kafka_order
-from authorizer.engine.decisions.listing import Listing
+from authorizer.engine.decisions.listing import Listing, sort_in_kafka_order
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
+from authorizer.analysis.permissions.access_queries import answers_for, permitted_principals
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls
 from authorizer.analysis.permissions.decision_changes import decision_changes_between, decision_changes_by
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
 from authorizer.analysis.permissions.request_class import PrincipalSet, request_classes
-from authorizer.analysis.queries.access_queries import answers_for, permitted_principals
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
+from authorizer.analysis.permissions.access_queries import permissions_of, permitted_principals
+from authorizer.analysis.permissions.deciding_acls import DecidingAcls
 from authorizer.analysis.permissions.request_class import RequestClass
 from authorizer.analysis.permissions.witness import decide_witness, state_for_witnesses
-from authorizer.analysis.queries.access_queries import permissions_of, permitted_principals
-from authorizer.analysis.queries.deciding_acls import DecidingAcls
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl

@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from authorizer.analysis.queries.expectations import Expectation, violations
+from authorizer.analysis.files.expectation_file import Expectation, violations
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl

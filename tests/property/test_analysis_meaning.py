@@ -9,11 +9,11 @@ from string import ascii_lowercase, digits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from authorizer.analysis.permissions.access_queries import permissions_of, permitted_principals
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls
 from authorizer.analysis.permissions.decision_changes import decision_changes_between
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
 from authorizer.analysis.permissions.request_class import NameSet, RequestClass
-from authorizer.analysis.queries.access_queries import permissions_of, permitted_principals
 from authorizer.analysis.request_space.host_answers import masks_by_host, operations_of
 from authorizer.analysis.request_space.name_map import NameMap
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key, NameSpace

@@ -14,8 +14,7 @@ from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.decisions.decision import DecisionCounts
-from authorizer.engine.decisions.kafka_order import entry_order, utf16
-from authorizer.engine.decisions.listing import list_acls
+from authorizer.engine.decisions.listing import entry_order, list_acls, utf16
 from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.engine.explanation.near_misses import NearMiss
 from authorizer.node.standard_authorizer import StandardAuthorizer

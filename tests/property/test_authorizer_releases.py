@@ -13,7 +13,7 @@ from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestCo
 from authorizer.api.ip_address import host_address
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.authorize import authorize_action
-from authorizer.engine.decisions.by_release import release_difference
+from authorizer.engine.decisions.notes import release_difference
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl

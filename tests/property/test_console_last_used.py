@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from authorizer.analysis.queries.access_queries import permitted_principals
+from authorizer.analysis.permissions.access_queries import permitted_principals
 from authorizer.api.ip_network import EXACT_HOSTS
 from authorizer.console.history.last_used import LastUsed
 from authorizer.engine.decisions.state import AuthorizerSettings

@@ -6,10 +6,9 @@ import random
 
 from authorizer.analysis.matrix.matrix import Matrix, Row, combine_cells
 from authorizer.analysis.matrix.matrix_changes import MatrixChanges
-from authorizer.analysis.matrix.name_teams import rows_by_team
-from authorizer.analysis.matrix.teams import Teams
+from authorizer.analysis.matrix.teams import Teams, rows_by_team
+from authorizer.analysis.permissions.access_queries import answers_for
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
-from authorizer.analysis.queries.access_queries import answers_for
 from authorizer.analysis.request_space.host_answers import masks_by_host
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
 from authorizer.engine.decisions.state import AuthorizerSettings

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from authorizer.analysis.history.blame import RequestSubject
+from authorizer.analysis.permissions.access_queries import answers_for
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
 from authorizer.analysis.permissions.request_class import PrincipalSet, RequestClass, request_classes
 from authorizer.analysis.permissions.witness import decision_arguments
-from authorizer.analysis.queries.access_queries import answers_for
 from authorizer.console.history.history_json import decision_history_json
 from authorizer.console.history.history_states import Change, HistoryState
 from authorizer.console.history.since_when import AnswerAges

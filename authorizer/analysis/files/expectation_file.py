@@ -10,16 +10,76 @@ host = "10.0.0.0/8"                     # an address or a network; default: all 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from ipaddress import ip_network
-from typing import Any, Final, NamedTuple
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from authorizer.analysis.files.parsing import RESOURCES, FileFormatError, parse_names
-from authorizer.analysis.queries.expectations import Expectation
-from records.acl import CLUSTER_NAME, AclOperation
+from authorizer.analysis.permissions.access_queries import answers_for, below_prefix, permitted_principals
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
+from authorizer.analysis.permissions.request_class import PrincipalSet, RequestClass, request_classes
+from authorizer.analysis.request_space.host_answers import OPERATION_BITS, Answer, subtract
+from authorizer.analysis.request_space.name_map import NameMap
+from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
+from records.acl import CLUSTER_NAME, AclOperation, ResourceType
 from records.principal import WILDCARD_PRINCIPAL, parse_kafka_principal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from authorizer.engine.decisions.state import AuthorizerSettings
+    from records.columns.acl_table import AclTable
+
+
+class Expectation(NamedTuple):
+    """An expected answer for an operation on a name, or on all names with a prefix.
+
+    Attributes:
+        kind: ``allow``: each of the principals may, on every name from every host; ``deny``: none of them
+            may, on any name from any host; ``only``: no other principal may, except super users.
+        network: only hosts in this network; None: all hosts.
+    """
+
+    kind: Literal["allow", "deny", "only"]
+    principals: tuple[str, ...]
+    operation: AclOperation
+    resource_type: ResourceType
+    names: Key
+    network: IPv4Network | IPv6Network | None = None
+
+
+def violations(
+    table: AclTable, settings: AuthorizerSettings, expected: Expectation
+) -> Iterator[RequestClass]:
+    """Yield each class of requests with another answer than expected, with a witness in the network."""
+    for requests in _violations(table, settings, expected):
+        host = (
+            requests.witness.host if expected.network is None else requests.hosts.example_in(expected.network)
+        )
+        if host is not None:
+            yield requests._replace(witness=requests.witness._replace(host=host))
+
+
+def _violations(
+    table: AclTable, settings: AuthorizerSettings, expected: Expectation
+) -> Iterator[RequestClass]:
+    kind, principals, operation, resource_type, names, _ = expected
+    if kind == "only":
+        exempt = {*principals, *settings.super_users}
+        yield from permitted_principals(table, settings, resource_type, names, operation, exempt=exempt)
+        return
+    permissions = EffectivePermissions.of(table, settings, principals)
+    for principal in principals:
+        answers = below_prefix(
+            answers_for(permissions, principal, resource_type), names, operation, resource_type
+        )
+        if kind == "allow":
+            everything: NameMap[Answer] = NameMap(OPERATION_BITS[operation])
+            expected_answers = below_prefix(everything, names, operation, resource_type)
+            answers = expected_answers.combined(answers, subtract, NAME_SPACES[resource_type])
+        yield from request_classes(answers, PrincipalSet.of(principal), resource_type)
+
 
 _KINDS: Final = ("allow", "deny", "only")
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from authorizer.analysis.history.access_history import AclPeriods, needs_all_principals
+from authorizer.analysis.permissions.access_queries import answers_for
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls, has_network_host
 from authorizer.analysis.permissions.decision_changes import Direction, common_changes
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions, never_cancelled
 from authorizer.analysis.permissions.related_acls import related_by_principal, related_to
 from authorizer.analysis.permissions.request_class import PrincipalSet, RequestClass, request_classes
-from authorizer.analysis.queries.access_queries import answers_for
 from authorizer.analysis.request_space.host_answers import (
     NO_OPERATIONS,
     OPERATION_BITS,

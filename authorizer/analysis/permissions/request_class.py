@@ -1,10 +1,9 @@
-"""Classes of requests with equal answers: all combinations of principals, operations, names and hosts."""
+"""Classes of requests with equal answers: principals, operations, names and hosts; their text form."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from ipaddress import IPv4Network, IPv6Network
-from typing import Any, NamedTuple
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from authorizer.analysis.permissions.witness import (
     UNNAMED_HOSTS,
@@ -15,11 +14,18 @@ from authorizer.analysis.permissions.witness import (
 )
 from authorizer.analysis.request_space.host_answers import Answer, masks_by_host, operations_of
 from authorizer.analysis.request_space.host_tree import network_of_host, outermost
-from authorizer.analysis.request_space.name_map import NameMap
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
+from authorizer.api.acl_text import literal_text
 from authorizer.api.ip_network import Network, NetworkRules, host_matches, network_of
+from authorizer.engine.index.masks import OPERATIONS
 from authorizer.engine.index.prefix_ranges import enclosing_prefixes
 from records.acl import AclOperation, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from ipaddress import IPv4Network, IPv6Network
+
+    from authorizer.analysis.request_space.name_map import NameMap
 
 
 class NameSet(NamedTuple):
@@ -183,3 +189,60 @@ def _name_sets(answers: NameMap[Answer]) -> Iterator[tuple[NameSet, Answer]]:
         below[enclosing].append((text, is_name))
     for (text, is_name, answer), excluded in zip(entries, below, strict=True):
         yield NameSet(text, is_name, tuple(excluded)), answer
+
+
+def describe_class(requests: RequestClass) -> str:
+    """``Read, Describe on TOPIC orders, pay* from any host but 10.0.0.1``."""
+    kind, operations = requests.resource_type.name, describe_operations(requests)
+    return f"{operations} on {kind} {describe_names(requests)} from {describe_hosts(requests)}"
+
+
+def describe_witness(requests: RequestClass) -> str:
+    """``User:alice Read TOPIC orders from 10.0.0.1``."""
+    witness, operation = requests.witness, requests.operations[0].title
+    name = witness.name or "(the empty name)"
+    return f"{witness.principal} {operation} {witness.resource_type.name} {name} from {witness.host}"
+
+
+def describe_principal(requests: RequestClass) -> str:
+    """``User:alice``; ``every principal but User:alice, User:bob``."""
+    principal, excluded, _ = requests.principals
+    return _but("every principal", excluded) if principal is None else principal
+
+
+def describe_operations(requests: RequestClass) -> str:
+    """``Read, Describe``."""
+    return describe_operation_set(requests.operations)
+
+
+def describe_operation_set(operations: Collection[AclOperation]) -> str:
+    """``Read, Describe``; ``every operation``; ``every operation but Read``.
+
+    ALL may be allowed and Read denied: a DENY of Read does not deny ALL, which no broker requests.
+    """
+    missing = [operation.title for operation in OPERATIONS if operation not in operations]
+    if AclOperation.ALL not in operations or len(operations) == 1:
+        return ", ".join(operation.title for operation in operations)
+    return f"every operation but {', '.join(missing)}" if missing else "every operation"
+
+
+def describe_names(requests: RequestClass) -> str:
+    """``orders, pay* (but pay-x)``; a prefix ends with a star."""
+    return ", ".join(map(_names, requests.names))
+
+
+def describe_hosts(requests: RequestClass) -> str:
+    """``10.0.0.1``; ``any host but 10.0.0.1``; ``10.0.0.0/8 but 10.1.0.0/16``."""
+    host, excluded = requests.hosts
+    return _but(host or "any host", excluded)
+
+
+def _names(names: NameSet) -> str:
+    if names.is_name:
+        return literal_text(names.text)
+    excluded = [literal_text(text) if is_name else f"{text}*" for text, is_name in names.excluded]
+    return f"{names.text}*" + (f" (but {', '.join(excluded)})" if excluded else "")
+
+
+def _but(text: str, excluded: tuple[str, ...]) -> str:
+    return f"{text} but {', '.join(excluded)}" if excluded else text

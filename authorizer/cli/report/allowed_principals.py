@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from authorizer.analysis.permissions.access_queries import below_prefix, permitted_among
+from authorizer.analysis.permissions.deciding_acls import DecidingAcls
 from authorizer.analysis.permissions.request_class import PrincipalSet, RequestClass, request_classes
-from authorizer.analysis.queries.access_queries import below_prefix, permitted_among
-from authorizer.analysis.queries.deciding_acls import DecidingAcls
 from authorizer.analysis.request_space.host_answers import operations_of
 from authorizer.console.history.since_when import AnswerAges
 from authorizer.console.routes.allowed import ANY_OPERATION, class_json

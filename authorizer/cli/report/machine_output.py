@@ -6,7 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.permissions.request_class_text import (
+from authorizer.analysis.permissions.request_class import (
     describe_hosts,
     describe_names,
     describe_operation_set,

@@ -15,7 +15,7 @@ from authorizer.analysis.matrix.matrix import (
     outline,
     sorted_distinct,
 )
-from authorizer.analysis.queries.access_queries import answers_for
+from authorizer.analysis.permissions.access_queries import answers_for
 from authorizer.analysis.request_space.name_map import PrefixLookup
 from authorizer.analysis.request_space.name_space import NAME_SPACES
 

@@ -9,7 +9,7 @@ import unicodedata
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.permissions.request_class_text import (
+from authorizer.analysis.permissions.request_class import (
     describe_class,
     describe_operation_set,
     describe_principal,

@@ -63,7 +63,7 @@ def who_can_command(
       aclog who-can --acls acls.txt --operation Read --topic 'pii-*' --json
       aclog who-can --log kafka://HOST:9092/acls --config server.properties --operation Alter --cluster
     """
-    from authorizer.analysis.queries.access_queries import permitted_principals
+    from authorizer.analysis.permissions.access_queries import permitted_principals
     from authorizer.cli.request_notes import resource_note
 
     resource_type, name = only_resource(resource)
@@ -94,7 +94,7 @@ def what_can_command(*, principal: KafkaPrincipal, as_csv: bool, as_json: bool, 
       aclog what-can --log DIR --principal User:alice
       aclog what-can --acls s3://bucket/snapshots --principal User:alice --csv
     """
-    from authorizer.analysis.queries.access_queries import permissions_of
+    from authorizer.analysis.permissions.access_queries import permissions_of
     from authorizer.cli.request_notes import principal_note
 
     acls, settings = load_set()
@@ -119,8 +119,8 @@ def _print(
     as_json: bool,
     raw_cells: bool,
 ) -> None:
+    from authorizer.analysis.permissions.deciding_acls import DecidingAcls
     from authorizer.analysis.permissions.witness import state_for_witnesses
-    from authorizer.analysis.queries.deciding_acls import DecidingAcls
     from authorizer.cli.sets.allowed_report import print_allowed
 
     table = acls.table()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from authorizer.analysis.permissions.request_class_text import (
+from authorizer.analysis.permissions.request_class import (
     describe_class,
     describe_hosts,
     describe_names,
@@ -28,8 +28,8 @@ from snapshot.files.csv_cell import cell_of_text
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from authorizer.analysis.permissions.deciding_acls import DecidingAcls
     from authorizer.analysis.permissions.request_class import RequestClass
-    from authorizer.analysis.queries.deciding_acls import DecidingAcls
     from authorizer.engine.decisions.state import AuthorizerState
 
 _CSV_HEADER: Final = ("principal", "operations", "resourceType", "names", "hosts", "decidedBy")

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from authorizer.analysis.permissions.decision_changes import decide_changes
-from authorizer.analysis.permissions.request_class_text import (
+from authorizer.analysis.permissions.request_class import (
     describe_class,
     describe_principal,
     describe_witness,

@@ -50,10 +50,9 @@ def test_command(*, file: Path, as_json: bool, junit: Path | None) -> None:
       aclog test access.toml --acls wanted-acls.txt --junit report.xml
       aclog test access.toml --acls plan.json          # before it is applied
     """
-    from authorizer.analysis.files.expectation_file import parse_tests
+    from authorizer.analysis.files.expectation_file import parse_tests, violations
     from authorizer.analysis.files.parsing import FileFormatError
     from authorizer.analysis.permissions.acl_comparison import has_network_host
-    from authorizer.analysis.queries.expectations import violations
 
     try:
         tests = parse_tests(file.read_bytes(), str(file))
@@ -90,7 +89,7 @@ def test_command(*, file: Path, as_json: bool, junit: Path | None) -> None:
 
 def sentence(request_class: RequestClass) -> str:
     """The principals and the class of requests, with one example."""
-    from authorizer.analysis.permissions.request_class_text import (
+    from authorizer.analysis.permissions.request_class import (
         describe_class,
         describe_principal,
         describe_witness,

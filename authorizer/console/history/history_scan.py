@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 import structlog
 
-from authorizer.analysis.history.retained_tables import count_to_evict
+from authorizer.node.recent_states import count_to_evict
 from authorizer.console.history.history_states import (
     EARLIER_ROWS_MAXIMUM,
     HistoryState,

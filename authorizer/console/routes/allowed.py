@@ -9,15 +9,18 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.analysis.permissions.request_class import NameSet, PrincipalSet, RequestClass, request_classes
-from authorizer.analysis.permissions.request_class_text import (
+from authorizer.analysis.permissions.access_queries import below_prefix, permitted_principals
+from authorizer.analysis.permissions.deciding_acls import DecidingAcls
+from authorizer.analysis.permissions.request_class import (
+    NameSet,
+    PrincipalSet,
+    RequestClass,
     describe_hosts,
     describe_operations,
     describe_principal,
+    request_classes,
 )
 from authorizer.analysis.permissions.witness import decide_witness
-from authorizer.analysis.queries.access_queries import below_prefix, permitted_principals
-from authorizer.analysis.queries.deciding_acls import DecidingAcls
 from authorizer.analysis.request_space.host_answers import NO_OPERATIONS, OPERATION_BITS, subtract
 from authorizer.analysis.request_space.name_map import NameMap
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key

@@ -18,7 +18,7 @@ from authorizer.analysis.permissions.decision_changes import (
     describe_releases,
 )
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions, never_cancelled
-from authorizer.analysis.permissions.request_class_text import describe_class, describe_principal
+from authorizer.analysis.permissions.request_class import describe_class, describe_principal
 from authorizer.analysis.permissions.witness import Witness, decide_witness, state_for_witnesses
 from authorizer.console.recent_results import RecentResults
 from authorizer.console.routes.list_filters import ChangeFilter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from authorizer.analysis.permissions.request_class_text import describe_names
+from authorizer.analysis.permissions.request_class import describe_names
 from authorizer.console.history.history_json import change_entries
 from authorizer.sidecar.routes.query_requests import code_of
 from records.acl import AclOperation, AclPermissionType, ResourceType

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial, reduce
 from operator import or_
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.matrix.matrix import (
     Cell,
@@ -17,11 +16,13 @@ from authorizer.analysis.matrix.matrix import (
     sorted_distinct,
 )
 from authorizer.analysis.matrix.matrix_changes import MatrixChanges
-from authorizer.analysis.matrix.name_teams import rows_by_team
-from authorizer.analysis.matrix.teams import PrincipalGroup, Teams
+from authorizer.analysis.matrix.teams import PrincipalGroup, Teams, rows_by_team
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
 from authorizer.console.routes.queries import MatrixQuery
 from authorizer.engine.index.masks import OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: Maximum number of principals that a window aggregates by team, if their ACLs are few, and in any case.
 MEMBERS_MAXIMUM: Final = 1_000

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
 from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST, NetworkRules
-from authorizer.engine.decisions.by_release import is_allowed_by
 from authorizer.engine.decisions.listing import list_acls
+from authorizer.engine.decisions.notes import is_allowed_by
 from authorizer.engine.decisions.rules import acl_principals
 from authorizer.engine.index.covers import Cover, single_cover
 from authorizer.engine.index.masks import (

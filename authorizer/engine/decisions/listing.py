@@ -2,6 +2,9 @@
 
 A filter with a resource or a principal reads only the ACLs stored for it. Any other filter scans all ACLs by
 column. Objects are created for matching ACLs only, in pieces.
+
+Kafka orders ACLs by resource type, then name, the last name first, then entry. Texts are compared by UTF-16
+code unit, as Java does; codes without a name count as UNKNOWN.
 Source: AclBindingFilter.matches, StandardAcl.compareTo. Unlike Kafka, an ACL whose pattern type has no name
 does not make a MATCH filter throw: it is matched as it decides, as a prefix.
 """
@@ -12,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.engine.decisions.kafka_order import sort_in_kafka_order
 from authorizer.engine.index.pattern_keys import PREFIXED, PatternKey, known_codes
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl, row_chunks
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from records.columns.text_column import TextColumn
 
     _Rows = npt.NDArray[np.int32]
-
+    from records.entries import AccessControlEntryRecord
 
 #: Size of a row of an AclTable: its codes, id, offset, timestamp, and the texts of no other row.
 _ROW_BYTES: Final = 64
@@ -162,3 +164,56 @@ def _is_text(column: TextColumn, rows: _Rows, text: str) -> npt.NDArray[np.bool_
     code = column.texts.index(text) if text in column.texts else -1
     is_text: npt.NDArray[np.bool_] = codes == code
     return is_text
+
+
+_PATTERN_TYPES: Final = [*map(int, PatternType.by_code())]
+_OPERATIONS: Final = [*map(int, AclOperation.by_code())]
+_PERMISSION_TYPES: Final = [*map(int, AclPermissionType.by_code())]
+
+
+def utf16(text: str) -> str:
+    """Return a sort key with one character for each UTF-16 code unit, by which Java compares strings."""
+    if text.isascii():
+        return text
+    return "".join(map(chr, memoryview(text.encode("utf-16", "surrogatepass")).cast("H")[1:]))
+
+
+def entry_order(record: AccessControlEntryRecord) -> tuple[int, int, str, str, int]:
+    """Return the sort key of an ACL among those of one resource type and name."""
+    return (
+        _PATTERN_TYPES[record.pattern_type],
+        _OPERATIONS[record.operation],
+        utf16(record.principal),
+        utf16(record.host),
+        _PERMISSION_TYPES[record.permission_type],
+    )
+
+
+def sort_in_kafka_order(columns: AclTable, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return the rows in that order; rows of equal ACLs stay in the given order."""
+    order = np.lexsort(
+        (  # the last key is the primary one
+            known_codes(columns.permission_types[rows], AclPermissionType),
+            _ranks(columns.hosts, rows),
+            _ranks(columns.principals, rows),
+            known_codes(columns.operations[rows], AclOperation),
+            known_codes(columns.pattern_types[rows], PatternType),
+            -_ranks(columns.names, rows),
+            known_codes(columns.resource_types[rows], ResourceType),
+        )
+    )
+    return rows[order]
+
+
+def _ranks(column: TextColumn, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """For each row, the rank of its text among the texts of all rows."""
+    codes = column.codes[rows]
+    if (codes == codes[:1]).all():
+        return codes  # all rows have one text
+    codes, code_of = np.unique(codes, return_inverse=True)
+    texts = [column.texts[code] for code in codes.tolist()]
+    # ASCII texts, which most are, compare the same in both encodings.
+    keys = texts if all(map(str.isascii, texts)) else [*map(utf16, texts)]
+    ranks = np.empty(len(keys), np.int32)
+    ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys), dtype=np.int32)
+    return ranks[code_of]
