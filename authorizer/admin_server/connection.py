@@ -28,7 +28,7 @@ from authorizer.admin_server.request import (
 )
 from authorizer.admin_server.sasl.session import SaslStateError
 from authorizer.api.api_keys import api_key_name
-from authorizer.authentication.failure_rate_limit import client_network
+from authorizer.authentication.rate_limits import client_network
 from records.errors import DecodeError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from authorizer.authentication.token_buckets import SharedTokenBuckets, TokenBuckets
+from authorizer.authentication.rate_limits import SharedTokenBuckets, TokenBuckets
 from authorizer.listeners.connection_limiter import ConnectionLimiter
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
 from authorizer.api.errors import ConfigError
-from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, NetworkRules
+from authorizer.api.ip_address import EXACT_HOSTS, NETWORK_HOSTS, NetworkRules
 from records.acl import SUPPORTED_OPERATIONS, AclOperation, ResourceType
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""URLs of a sidecar, checked without connecting.
+"""URLs of a sidecar, checked without connecting; addresses of Unix sockets.
 
     http://HOST:PORT, https://HOST:PORT     over TCP
     unix:PATH                               a Unix domain socket, by a path of any length
@@ -8,11 +8,16 @@ A sidecar of several clusters has ``/clusters/NAME`` after the port; the name ma
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from authorizer.api.cluster_name import CLUSTERS_PATH, is_cluster_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _UNIX: Final = "unix:"
 
@@ -74,3 +79,24 @@ def _has_valid_port(netloc: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+#: sockaddr_un.sun_path on Linux, with the zero byte at its end.
+_ADDRESS_BYTES_MAX: Final = 108
+
+
+@contextmanager
+def unix_address(path: Path) -> Iterator[str]:
+    """The address of a path of any length, valid in the ``with`` block.
+
+    The kernel accepts 108 bytes; a longer path is addressed through a descriptor of its directory.
+    OSError: its directory cannot be opened.
+    """
+    if len(os.fsencode(path)) < _ADDRESS_BYTES_MAX:
+        yield str(path)
+        return
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{directory}/{path.name}"
+    finally:
+        os.close(directory)

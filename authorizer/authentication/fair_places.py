@@ -2,7 +2,7 @@
 
 Addresses take turns, so that one with many requests delays its own, and others by one check at most. When all
 places are taken, the address that holds the most of them gives up its last one. An address in debt
-(``failure_rate_limit``) has its turn after all others, and is the first to give up a place.
+(``FailureRateLimit``) has its turn after all others, and is the first to give up a place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from authorizer.authentication.failure_rate_limit import client_network
+from authorizer.authentication.rate_limits import client_network
 
 _Result = TypeVar("_Result")
 

@@ -17,7 +17,7 @@ from records.install_command import install_command
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from authorizer.authentication.key_set import KeySet
+    from authorizer.authentication.oidc import KeySet
     from authorizer.configuration.load import Config
     from records.principal import KafkaPrincipal
     from replay.clock import Clock
@@ -36,8 +36,11 @@ class Issuer:
     def __init__(self, config: Config, jwks: str, clock: Clock, *, changed: Callable[[], None]) -> None:
         """Load its keys if they are in a file; ``key_set.start`` begins to reload them."""
         try:
-            from authorizer.authentication.key_set import fetch_key_set, read_key_set  # noqa: PLC0415
-            from authorizer.authentication.oidc import OidcTokens  # noqa: PLC0415
+            from authorizer.authentication.oidc import (  # noqa: PLC0415
+                OidcTokens,
+                fetch_key_set,
+                read_key_set,
+            )
         except ImportError as error:
             raise ConfigError(AUTH_OIDC_JWKS, jwks, f"it takes PyJWT: {install_command('oidc')}") from error
         self.key_set: ReloadingValue[KeySet]

@@ -75,8 +75,7 @@ def create_command(*, principal: KafkaPrincipal, file: Path | None, as_json: boo
       aclog token create --principal User:gateway --file tokens > gateway.token
       aclog token create --principal User:gateway
     """
-    from authorizer.sidecar.auth.stored_tokens import new_token
-    from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+    from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, new_token
 
     token, stored = new_token(principal)
     if file is not None:
@@ -102,7 +101,7 @@ def list_command(*, file: Path, as_json: bool) -> None:
       aclog token list --file tokens
       aclog token list --file tokens --json
     """
-    from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+    from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE
 
     tokens = TOKENS_FILE.read(file)
     if as_json:
@@ -128,7 +127,7 @@ def revoke_command(*, token_id: str, file: Path) -> None:
     Examples:
       aclog token revoke 5f0c9d1e2a3b4c5d --file tokens
     """
-    from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+    from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE
 
     with writing(file):
         revoked = TOKENS_FILE.remove(file, token_id)

@@ -16,8 +16,7 @@ from typing import Any, Final
 import httpcore
 
 from authorizer.api.ip_address import is_loopback
-from authorizer.api.sidecar_url import parse_sidecar_url
-from authorizer.api.unix_address import unix_address
+from authorizer.api.sidecar_url import parse_sidecar_url, unix_address
 
 # A sidecar closes a connection after five seconds without a request.
 _KEEP_ALIVE_S: Final = 4.0

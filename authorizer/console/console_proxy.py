@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.api.unix_address import unix_address
+from authorizer.api.sidecar_url import unix_address
 from authorizer.console.routes.access import require_console
 from authorizer.console.routes.route_group import APPLY_PATH, ConsoleRouteGroup, fleet_group, node_group
 from authorizer.listeners.connection_peer import Peer

@@ -24,9 +24,9 @@ from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
 from authorizer.sidecar.http.limits import LoadLimiter
 from authorizer.sidecar.http.request_metrics import RequestMetrics
-from authorizer.sidecar.http.server_thread import Served, ServerThread, private_server
+from authorizer.sidecar.http.servers import Served, ServerThread, private_server
 from authorizer.sidecar.workers.hosted_nodes import FleetNodes, SingleNode
-from authorizer.sidecar.workers.messages import Listening, LogReady
+from authorizer.sidecar.workers.worker import Listening, LogReady
 from authorizer.sidecar.workers.worker_fanout import WorkerFanout
 from records.polling import PeriodicThread
 

@@ -17,7 +17,7 @@ from authorizer.api.errors import (
     InvalidResourceError,
     UnsupportedLevelError,
 )
-from authorizer.api.ip_network import read_network
+from authorizer.api.ip_address import read_network
 from authorizer.api.kafka_version import NETWORKS_LEVEL, NEWEST, KafkaVersion, VersionInForce
 from records.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 

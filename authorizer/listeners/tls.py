@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.file_version import FileVersion
 from authorizer.configuration.tls import CONVERT_KEYSTORE, CONVERT_TRUSTSTORE, PemSource, TlsSettings
-from authorizer.listeners.certificate_names import certificate_expiry_s
+from authorizer.listeners.connection_peer import certificate_expiry_s
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ import socket
 import stat
 from pathlib import Path
 
-from authorizer.api.unix_address import unix_address
+from authorizer.api.sidecar_url import unix_address
 
 
 def bind_unix(path: Path, mode: int) -> socket.socket:

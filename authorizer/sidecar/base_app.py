@@ -22,7 +22,7 @@ from starlette.routing import Route, Router
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.api.http.answers.node import Index
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.sidecar.auth.basic_credentials import bearer_of_basic
+from authorizer.sidecar.auth.authenticator import bearer_of_basic
 from authorizer.sidecar.http.application import Application, InlineEndpoint
 from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.limits import LoadLimiter, is_health

@@ -23,9 +23,9 @@ from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.request_metrics import OTHER, RequestMetrics
 from authorizer.sidecar.http.request_response import error_response, json_response
 from authorizer.sidecar.routes.endpoint import Endpoint, declare_endpoint, endpoints_of, operations, routes_of
-from authorizer.sidecar.routes.metrics_text import MetricsText
 from authorizer.sidecar.routes.node_routes import (
     AUTHZEN_CONFIGURATION_PATH,
+    MetricsText,
     liveness_response,
     member_readiness,
     member_state,

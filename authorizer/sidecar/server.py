@@ -31,14 +31,13 @@ from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
 from authorizer.sidecar.http.limits import LoadLimiter
-from authorizer.sidecar.http.listener_server import ListenerServer
 from authorizer.sidecar.http.protocol import SidecarProtocol
 from authorizer.sidecar.http.request_metrics import RequestMetrics, ServerMetrics
-from authorizer.sidecar.http.server_thread import Served, ServerThread
+from authorizer.sidecar.http.servers import ListenerServer, Served, ServerThread
 from authorizer.sidecar.http.systemd import KAFKA_SCHEME, STOPPING, notify, notify_alive, notify_listening
 from authorizer.sidecar.telemetry.telemetry import Telemetry
 from authorizer.sidecar.workers.hosted_nodes import FleetNodes, HostedNodes, SingleNode
-from authorizer.sidecar.workers.messages import Listening, LogReady
+from authorizer.sidecar.workers.worker import Listening, LogReady
 from authorizer.sidecar.workers.worker_api import WorkerApi
 from authorizer.sidecar.workers.worker_fanout import WorkerFanout
 from records.log.directory.files import SOCKET_FILE

@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from authorizer.api.kafka_version import NETWORKS_LEVEL
-from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, new_token
 from records.entries import METADATA_VERSION_FEATURE, FeatureLevelRecord
 from records.log.directory import DirectoryLog
 from records.principal import KafkaPrincipal

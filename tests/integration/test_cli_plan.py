@@ -22,7 +22,7 @@ from click.testing import CliRunner, Result
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.main import cli
 from authorizer.cli.workspace import wait_until_readable
-from authorizer.node.writing.plan_application import apply_plan
+from authorizer.node.writing.acl_control import apply_plan
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.codecs.json import to_json
 from records.entries import AccessControlEntryRecord

@@ -14,8 +14,7 @@ from click.testing import CliRunner, Result
 from authorizer.cli.main import cli
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, new_token
 from authorizer.sidecar.server import Sidecar
 from records.acl import AclOperation
 from records.principal import KafkaPrincipal

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.sidecar.auth.stored_tokens import StoredToken, StoredTokens
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, StoredToken, StoredTokens
 from records.principal import KafkaPrincipal
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,8 +20,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from authorizer.api.errors import ConfigError
 from authorizer.node.node import Node
-from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, new_token
 from records.acl import (
     AclOperation,
     AclPermissionType,

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, expect
 
 from authorizer.console.console_proxy import ProxiedRequest
 from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE
 from records.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
 from records.log.directory import DirectoryLog
 from records.principal import ANONYMOUS, KafkaPrincipal

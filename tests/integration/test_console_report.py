@@ -24,7 +24,7 @@ from authorizer.analysis.permissions.decision_changes import decision_changes_be
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
 from authorizer.analysis.request_space.host_answers import masks_by_host, operations_of
 from authorizer.analysis.request_space.name_map import NameMap
-from authorizer.api.ip_network import EXACT_HOSTS
+from authorizer.api.ip_address import EXACT_HOSTS
 from authorizer.cli.main import cli
 from authorizer.cli.report import command, content
 from authorizer.engine.decisions.state import AuthorizerSettings

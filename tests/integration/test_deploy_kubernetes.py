@@ -17,8 +17,7 @@ import pytest
 import yaml
 
 from authorizer.configuration.load import load_config
-from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, new_token
 from records.principal import KafkaPrincipal
 from support.certificates import Authority
 from support.cli_commands import parsed_command

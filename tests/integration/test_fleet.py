@@ -22,8 +22,7 @@ from authorizer.client import AuthorizationRequest, Client
 from authorizer.listeners.unix_socket import UnixConnection
 from authorizer.node.fleet import Fleet
 from authorizer.sidecar.app import NODE_OPERATIONS
-from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, new_token
 from authorizer.sidecar.fleet_app import FLEET_OPERATIONS
 from records.acl import (
     CLUSTER_NAME,

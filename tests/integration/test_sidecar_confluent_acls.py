@@ -12,10 +12,9 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from authorizer.authentication.failure_rate_limit import FAILURES_MAX
+from authorizer.authentication.rate_limits import FAILURES_MAX
 from authorizer.node.node import Node
-from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, new_token
 from records.acl import AclOperation, ResourceType
 from records.principal import KafkaPrincipal
 from support.fleets import member_with_client

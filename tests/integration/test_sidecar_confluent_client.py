@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from authorizer.node.node import Node
-from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, new_token
 from records.acl import CLUSTER_NAME, AclOperation, ResourceType
 from records.principal import KafkaPrincipal
 from support.go_programs import CONFLUENT_ACLS

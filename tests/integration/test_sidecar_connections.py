@@ -23,8 +23,7 @@ import pytest
 
 from authorizer.node.node import Node
 from authorizer.sidecar.app import SidecarApp
-from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, new_token
 from authorizer.sidecar.http import protocol
 from records.principal import KafkaPrincipal
 from support.node_acls import topic_acl

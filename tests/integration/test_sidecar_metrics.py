@@ -13,7 +13,7 @@ import pytest
 
 from authorizer.listeners.durations import BOUNDS_S
 from authorizer.sidecar.http.request_metrics import TIMED_EVERY, RequestMetrics
-from authorizer.sidecar.routes import metrics_text
+from authorizer.sidecar.routes import node_routes
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,
@@ -43,7 +43,7 @@ QUESTION: dict[str, Any] = {
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Client]:
     """Of a node with User:a allowed to READ orders; it may describe the cluster. Each scrape is new."""
-    monkeypatch.setattr(metrics_text, "TEXT_TTL_S", 0.0)
+    monkeypatch.setattr(node_routes, "TEXT_TTL_S", 0.0)
     describes = AclBinding(
         ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL),
         AccessControlEntry("User:ANONYMOUS", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW),

@@ -12,7 +12,7 @@ import httpx
 import prometheus_client
 import pytest
 
-from authorizer.sidecar.routes import metrics_text
+from authorizer.sidecar.routes import node_routes
 from support.fleets import fleet_config, node_of, running_fleet
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create, node_with_client, running_node
@@ -94,7 +94,7 @@ def scraping(client: httpx.Client, may_end: threading.Event, *paths: str) -> Ite
 def test_concurrent_scrapes_share_one_rendering_and_block_no_request(
     client: httpx.Client, renderings: Renderings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics_text, "TEXT_TTL_S", 3600.0)
+    monkeypatch.setattr(node_routes, "TEXT_TTL_S", 3600.0)
     with scraping(client, renderings.may_end, "/metrics") as texts:
         wait_until(lambda: renderings.count == 1)
         for _ in range(3):
@@ -112,7 +112,7 @@ def test_a_rendered_text_is_cached_briefly(
     client: httpx.Client, renderings: Renderings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     renderings.may_end.set()
-    monkeypatch.setattr(metrics_text, "TEXT_TTL_S", 0.0)
+    monkeypatch.setattr(node_routes, "TEXT_TTL_S", 0.0)
     assert 'endpoint="/v1/state"' not in client.get("/metrics").text
     client.get("/v1/state")
     assert 'endpoint="/v1/state"' in client.get("/metrics").text
@@ -123,7 +123,7 @@ def test_a_closed_client_does_not_end_the_rendering_for_others(
     client: httpx.Client, renderings: Renderings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A client that is late on a busy machine gets the same text.
-    monkeypatch.setattr(metrics_text, "TEXT_TTL_S", 3600.0)
+    monkeypatch.setattr(node_routes, "TEXT_TTL_S", 3600.0)
     with scraping(client, renderings.may_end, "/metrics") as texts:
         wait_until(lambda: renderings.count == 1)
         with pytest.raises(httpx.ReadTimeout):

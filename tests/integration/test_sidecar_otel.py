@@ -18,8 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from authorizer.api.errors import ConfigError
 from authorizer.node.node import Node
-from authorizer.sidecar.telemetry.signals import Signal, enabled_signals
-from authorizer.sidecar.telemetry.telemetry import Telemetry
+from authorizer.sidecar.telemetry.telemetry import Signal, Telemetry, enabled_signals
 from records.install_command import install_command
 from records.log.directory import DirectoryLog
 from support.collector import Collector, attributes, collector

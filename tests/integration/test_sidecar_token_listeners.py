@@ -14,8 +14,7 @@ import pytest
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, new_token
 from authorizer.sidecar.server import Sidecar
 from records.principal import KafkaPrincipal
 from support.certificates import Authority

@@ -29,7 +29,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from authorizer.analysis.history.access_history import Bounds
 from authorizer.analysis.permissions.witness import Witness, decide_witness
-from authorizer.api.ip_network import host_matches
+from authorizer.api.ip_address import host_matches
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.main import cli
 from authorizer.cli.spark.access_analysis import ReleaseHosts, SettingsAnalysis

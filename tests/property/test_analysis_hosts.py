@@ -13,7 +13,7 @@ from authorizer.analysis.permissions.decision_changes import decision_changes_be
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
 from authorizer.analysis.request_space.host_answers import Answer, answer_of, subtract
 from authorizer.analysis.request_space.host_tree import mask_at, minimal_host_masks
-from authorizer.api.ip_network import host_matches
+from authorizer.api.ip_address import host_matches
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.engine.index.masks import add_to_leaf, allowed_operations, host_reader, leaf_mask, union_leaf

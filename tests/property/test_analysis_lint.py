@@ -11,7 +11,7 @@ from authorizer.analysis.lint.findings import Lint
 from authorizer.analysis.lint.removable_acls import find_removable
 from authorizer.analysis.lint.rules import LintRules
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
-from authorizer.api.ip_network import address_of, network_of
+from authorizer.api.ip_address import address_of, network_of
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType

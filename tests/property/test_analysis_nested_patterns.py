@@ -12,7 +12,7 @@ from authorizer.analysis.lint.acl_tree import EVERY_HOST, DecidingRows
 from authorizer.analysis.lint.removable_acls import find_removable
 from authorizer.analysis.request_space.nested_patterns import NO_PATTERN, NestedPatterns, last_keys
 from authorizer.analysis.request_space.patterns import PatternRows
-from authorizer.api.ip_network import NETWORK_HOSTS
+from authorizer.api.ip_address import NETWORK_HOSTS
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.engine.index.masks import EVERYTHING, acl_mask, denied_operations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.api.ip_network import host_matches
+from authorizer.api.ip_address import host_matches
 from authorizer.engine.decisions.rules import acl_principals, covers_operation, is_super_user, verdict
 from records.entries import AccessControlEntryRecord
 from support import naive

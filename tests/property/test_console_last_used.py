@@ -7,7 +7,7 @@ import random
 import pytest
 
 from authorizer.analysis.permissions.access_queries import permitted_principals
-from authorizer.api.ip_network import EXACT_HOSTS
+from authorizer.api.ip_address import EXACT_HOSTS
 from authorizer.console.history.last_used import LastUsed
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import ResourceType

@@ -14,8 +14,7 @@ from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import setup_logging
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.node import Node
-from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, new_token
 from authorizer.sidecar.server import Sidecar
 from records.acl import AclOperation
 from records.batch import encode_batch

@@ -10,7 +10,7 @@ from statistics import median
 
 import pytest
 
-from authorizer.api.ip_network import network_of
+from authorizer.api.ip_address import network_of
 from benchmarks.requests import (
     AUDITED,
     BULK,

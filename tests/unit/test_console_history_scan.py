@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.api.ip_network import STRICTEST
+from authorizer.api.ip_address import STRICTEST
 from authorizer.console.history import history_scan, index_cache
 from authorizer.console.history.history_scan import History, HistoryScan
 from authorizer.engine.decisions.listing import list_acls

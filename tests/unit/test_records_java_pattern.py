@@ -1,6 +1,6 @@
 """Java's patterns: accepted and refused ones, and the linear time of a match.
 
-test_sidecar_distinguished_name.py compares them with Java.
+test_connection_peer.py compares them with Java.
 """
 
 from __future__ import annotations

@@ -19,16 +19,14 @@ from structlog.testing import capture_logs
 from authorizer.api.errors import ConfigError
 from authorizer.authentication import issuer
 from authorizer.authentication import reloading_value as followed
-from authorizer.authentication.failure_rate_limit import FAILURES_MAX
-from authorizer.authentication.key_set import KeySet
-from authorizer.authentication.oidc import OidcTokens
+from authorizer.authentication.oidc import KeySet, OidcTokens
+from authorizer.authentication.rate_limits import FAILURES_MAX
 from authorizer.authentication.rejection import Reason, RejectionError
 from authorizer.configuration.load import load_config
 from authorizer.listeners.listener import Listener
 from authorizer.sidecar.auth import authenticator as module
 from authorizer.sidecar.auth.authenticator import Authenticator
-from authorizer.sidecar.auth.stored_tokens import StoredToken, new_token
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, StoredToken, new_token
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.request_origin import Origin
 from records.principal import ANONYMOUS, KafkaPrincipal
@@ -465,7 +463,7 @@ def test_a_hanging_fetch_of_keys_delays_no_token_with_a_known_key(
         assert answers.count(Reason.UNKNOWN_KEY) == 3
 
     monkeypatch.setattr(issuer, "KEY_SLOTS", 4)
-    monkeypatch.setattr("authorizer.authentication.key_set.fetch_key_set", fetch)
+    monkeypatch.setattr("authorizer.authentication.oidc.fetch_key_set", fetch)
     with authenticating(tokens_file=path, oidc_jwks="https://login.example.org/keys") as authenticator:
         running(run(authenticator))
 
@@ -487,7 +485,7 @@ def test_the_wait_for_keys_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not go_on.is_set()
 
     monkeypatch.setattr(issuer, "KEY_WAIT_S", 0.1)
-    monkeypatch.setattr("authorizer.authentication.key_set.fetch_key_set", fetch)
+    monkeypatch.setattr("authorizer.authentication.oidc.fetch_key_set", fetch)
     try:
         with authenticating(oidc_jwks="https://login.example.org/keys") as authenticator:
             running(run(authenticator))

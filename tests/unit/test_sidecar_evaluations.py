@@ -21,7 +21,7 @@ from authorizer.node.standard_authorizer import StandardAuthorizer
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.limits import LoadLimiter
 from authorizer.sidecar.http.request_origin import Origin
-from authorizer.sidecar.routes.authzen_aliases import Addresses
+from authorizer.sidecar.routes.authzen import Addresses
 from authorizer.sidecar.routes.decision_json import decision_json, encoded_decisions_at, refusal_json
 from authorizer.sidecar.routes.evaluations import (
     EVALUATION_PATH,

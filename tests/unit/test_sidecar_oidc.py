@@ -24,12 +24,11 @@ from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from authorizer.api.errors import ConfigError
-from authorizer.authentication import key_set as key_set_module
-from authorizer.authentication.key_set import KeySet, fetch_key_set
-from authorizer.authentication.oidc import OidcTokens
+from authorizer.authentication import oidc as oidc_module
+from authorizer.authentication.oidc import KeySet, OidcTokens, fetch_key_set
 from authorizer.authentication.rejection import Reason, RejectionError
 from authorizer.configuration.load import load_config
-from authorizer.sidecar.auth.challenge import http_error
+from authorizer.sidecar.auth.authenticator import http_error
 from records.principal import KafkaPrincipal
 from support.certificates import Authority
 from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, private_key, public_jwk, token
@@ -282,7 +281,7 @@ def test_a_fetch_from_an_endless_server_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, drips: str, scheme: str
 ) -> None:
     """Each byte in time, and never all of them: what a socket's own timeout does not end."""
-    monkeypatch.setattr(key_set_module, "_FETCH_S", 0.5)
+    monkeypatch.setattr(oidc_module, "_FETCH_S", 0.5)
     head = b"HTTP/1.1 200 OK\r\n"
     tls: ssl.SSLContext | None = None
     if scheme == "https":

@@ -17,13 +17,14 @@ from authorizer.api.errors import ConfigError, OperationTimedOutError
 from authorizer.configuration.log_setup import SharedHandler
 from authorizer.listeners.binding import bind_listener, reserve_listener, share_listener
 from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
-from authorizer.sidecar.workers.metric_archive import MetricArchive, read_archive
 from authorizer.sidecar.workers.metric_families import (
     Family,
     MergedFamilies,
+    MetricArchive,
     collect_families,
     family_by_worker,
     merge_families,
+    read_archive,
     sum_families,
 )
 from authorizer.sidecar.workers.socket_directory import SocketDirectory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from authorizer.api.ip_network import STRICTEST, host_matches
+from authorizer.api.ip_address import STRICTEST, host_matches
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.spark.access_analysis import ReleaseHosts
 from snapshot.jobs.changes.coverage import BrokerLevels

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 import uvicorn
 
-from authorizer.sidecar.http.stoppable_server import StoppableServer
+from authorizer.sidecar.http.servers import StoppableServer
 
 _TIMEOUT_S = 30.0
 
@@ -33,7 +33,7 @@ async def _app(*_args: object) -> None:
 
 def test_stop_ends_the_main_loop_without_another_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     """Called in another thread, as ServerThread.close does."""
-    monkeypatch.setattr("authorizer.sidecar.http.stoppable_server._TICK_INTERVAL_S", 10 * _TIMEOUT_S)
+    monkeypatch.setattr("authorizer.sidecar.http.servers._TICK_INTERVAL_S", 10 * _TIMEOUT_S)
 
     async def run() -> int:
         server = CountingServer()
@@ -66,7 +66,7 @@ def test_stop_after_the_end_of_the_event_loop_does_nothing() -> None:
 
 
 def test_the_date_header_is_renewed_at_each_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("authorizer.sidecar.http.stoppable_server._TICK_INTERVAL_S", 0.001)
+    monkeypatch.setattr("authorizer.sidecar.http.servers._TICK_INTERVAL_S", 0.001)
 
     async def run() -> None:
         server = CountingServer()

@@ -14,9 +14,9 @@ import structlog
 from authorizer.admin_server.sasl.mechanisms import OAuthBearerServer, PlainServer, ScramServer
 from authorizer.api.errors import ConfigError
 from authorizer.authentication.cluster_credentials import ClusterCredentials
-from authorizer.authentication.failure_rate_limit import FailureRateLimit
 from authorizer.authentication.fair_places import FairExecutor, NoSlotError
 from authorizer.authentication.issuer import Issuer
+from authorizer.authentication.rate_limits import FailureRateLimit
 from authorizer.authentication.rejection import busy_error
 from authorizer.authentication.reloading_value import FILE_POLL_INTERVAL_S, FileReader, ReloadingValue
 from authorizer.authentication.scram import (

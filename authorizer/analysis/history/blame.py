@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from authorizer.api.ip_network import host_matches
+from authorizer.api.ip_address import host_matches
 from authorizer.api.kafka_version import VersionInForce
 from authorizer.engine.decisions.authorize import decide
 from authorizer.engine.decisions.reason import matching_acls

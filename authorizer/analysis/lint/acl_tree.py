@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from authorizer.analysis.request_space.nested_patterns import NO_PATTERN, NestedPatterns, last_keys
-from authorizer.api.ip_network import Network, address_of, network_of
+from authorizer.api.ip_address import Network, address_of, network_of
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:

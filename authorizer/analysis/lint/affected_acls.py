@@ -15,7 +15,7 @@ import numpy as np
 from authorizer.analysis.permissions.acl_comparison import acl_numbers
 from authorizer.analysis.request_space.nested_patterns import last_keys
 from authorizer.analysis.request_space.patterns import PatternRows
-from authorizer.api.ip_network import NETWORK_HOSTS
+from authorizer.api.ip_address import NETWORK_HOSTS
 from records.acl import AclPermissionType
 from records.columns.acl_table import AclTable
 from records.principal import WILDCARD_PRINCIPAL

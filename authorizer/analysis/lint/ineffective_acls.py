@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from authorizer.analysis.request_space.host_answers import is_client_host
 from authorizer.analysis.request_space.name_space import NAME_SPACES
-from authorizer.api.ip_address import host_address
-from authorizer.api.ip_network import network_of
+from authorizer.api.ip_address import host_address, network_of
 from authorizer.engine.index.masks import acl_mask
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import CLUSTER_NAME, WILDCARD, AclOperation, ResourceType, code_to_name

@@ -38,7 +38,7 @@ from authorizer.analysis.lint.removal_side_effects import (
 from authorizer.analysis.permissions.acl_comparison import has_network_host
 from authorizer.analysis.request_space.host_tree import AddressMask, covering_acls
 from authorizer.analysis.request_space.patterns import PatternRows
-from authorizer.api.ip_network import NETWORK_HOSTS
+from authorizer.api.ip_address import NETWORK_HOSTS
 from authorizer.engine.index.masks import ALLOW_MASKS, EVERYTHING, decided_operations, denied_operations
 from records.acl import AclOperation, ResourceType
 from records.principal import WILDCARD_PRINCIPAL

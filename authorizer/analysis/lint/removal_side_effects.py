@@ -16,7 +16,7 @@ import numpy as np
 
 from authorizer.analysis.request_space.nested_patterns import NO_PATTERN, NestedPatterns, last_keys
 from authorizer.analysis.request_space.patterns import PatternRows
-from authorizer.api.ip_network import EXACT_HOSTS
+from authorizer.api.ip_address import EXACT_HOSTS
 from authorizer.engine.index.masks import ALLOW_BITS, EXPLICIT_REQUEST_BITS, OPERATIONS, denied_operations
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, has_unknown_code
 from records.acl import WILDCARD, AclPermissionType

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
-from authorizer.api.ip_network import network_of
+from authorizer.api.ip_address import network_of
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import ResourceType
 from records.columns.acl_table import CODES, TEXTS, AclTable

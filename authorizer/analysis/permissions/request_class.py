@@ -16,7 +16,7 @@ from authorizer.analysis.request_space.host_answers import Answer, masks_by_host
 from authorizer.analysis.request_space.host_tree import network_of_host, outermost
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
 from authorizer.api.acl_text import literal_text
-from authorizer.api.ip_network import Network, NetworkRules, host_matches, network_of
+from authorizer.api.ip_address import Network, NetworkRules, host_matches, network_of
 from authorizer.engine.index.masks import OPERATIONS
 from authorizer.engine.index.prefix_ranges import enclosing_prefixes
 from records.acl import AclOperation, ResourceType

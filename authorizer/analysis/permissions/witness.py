@@ -13,7 +13,7 @@ from authorizer.analysis.permissions.related_acls import related_to
 from authorizer.analysis.request_space.host_tree import MAPPED, network_of_host
 from authorizer.analysis.request_space.name_space import Key, NameSpace
 from authorizer.api.authorizer_api import Action, RequestContext
-from authorizer.api.ip_network import Network, address_text, network_of
+from authorizer.api.ip_address import Network, address_text, network_of
 from authorizer.engine.decisions.authorize import decide
 from authorizer.engine.decisions.decision import Decision
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState

@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from authorizer.analysis.request_space.host_tree import UNSPECIFIED, mask_at, minimal_host_masks
-from authorizer.api.ip_address import host_address
-from authorizer.api.ip_network import network_of
+from authorizer.api.ip_address import host_address, network_of
 from authorizer.engine.index.masks import (
     OPERATIONS,
     Leaf,

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from authorizer.api.ip_network import EVERY_IPV4, EVERY_IPV6, Network, address_of, network_of
+from authorizer.api.ip_address import EVERY_IPV4, EVERY_IPV6, Network, address_of, network_of
 
-#: The only address in no network (authorizer.api.ip_network).
+#: The only address in no network (authorizer.api.ip_address).
 UNSPECIFIED: Final = "0.0.0.0"  # noqa: S104 - nothing listens here
 _UNSPECIFIED_NETWORK: Final = Network(32, 32, 0)
 #: ::ffff:0:0/96: no network for Kafka, but a part of wider ones.

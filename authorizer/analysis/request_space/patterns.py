@@ -12,7 +12,7 @@ import numpy as np
 
 from authorizer.analysis.request_space.host_answers import is_client_host
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
-from authorizer.api.ip_network import EXACT_HOSTS, NetworkRules
+from authorizer.api.ip_address import EXACT_HOSTS, NetworkRules
 from authorizer.engine.index.masks import (
     ALLOW_MASKS,
     DENY_MASKS,

@@ -20,7 +20,7 @@ from authorizer.analysis.permissions.witness import decision_arguments
 from authorizer.analysis.request_space.name_space import NAME_SPACES
 from authorizer.analysis.reviews.minimal_cover import MinimalCover, Need, minimal_cover, narrowest_cover
 from authorizer.api.audit_levels import OFF
-from authorizer.api.ip_network import address_of, network_of
+from authorizer.api.ip_address import address_of, network_of
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.decisions.by_resource_type import allows_some_resource

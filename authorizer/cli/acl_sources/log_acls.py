@@ -11,10 +11,9 @@ from authorizer.cli.failure import ExitCode, Failure, WriteAttempt, write_attemp
 from authorizer.cli.rendering.output import note
 from authorizer.cli.workspace import load_state, wait_until_readable
 from authorizer.engine.acl_validation import HostRules
-from authorizer.node.writing.acl_control import plan_creation, plan_deletion
+from authorizer.node.writing.acl_control import apply_plan, plan_creation, plan_deletion
 from authorizer.node.writing.cluster_change import ClusterCreation, ClusterDeletion
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC, ClusterPlan
-from authorizer.node.writing.plan_application import apply_plan
 from authorizer.node.writing.writer_view import WriterView
 from records.errors import LogLockedError, LogMovedError
 from records.ids import uuid_to_string

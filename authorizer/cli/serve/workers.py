@@ -26,8 +26,8 @@ from authorizer.node.fleet import Fleet
 from authorizer.node.node import Node
 from authorizer.sidecar.server import Sidecar
 from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
-from authorizer.sidecar.workers.messages import WorkerStopping
 from authorizer.sidecar.workers.supervisor import Supervisor, WorkerStoppedError
+from authorizer.sidecar.workers.worker import WorkerStopping
 from records.install_command import install_command
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from authorizer.engine.index.row_index import RowIndex
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.api.ip_network import NetworkRules
+    from authorizer.api.ip_address import NetworkRules
     from authorizer.console.history.history_states import HistoryState
     from records.columns.acl_table import AppliedAcl
     from snapshot.columns import AclColumns

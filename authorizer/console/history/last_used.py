@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from authorizer.analysis.permissions.request_class import RequestClass
-    from authorizer.api.ip_network import NetworkRules
+    from authorizer.api.ip_address import NetworkRules
 
 #: Size of a file that is read for a page: some seconds.
 _FILE_BYTES_MAX: Final = 256 * 1024 * 1024

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
-from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST, NetworkRules
+from authorizer.api.ip_address import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST, NetworkRules
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.engine.decisions.notes import is_allowed_by
 from authorizer.engine.decisions.rules import acl_principals

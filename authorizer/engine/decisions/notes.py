@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from authorizer.api.authorizer_api import AuthorizationResult
-from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST, NetworkRules
+from authorizer.api.ip_address import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST, NetworkRules
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, NEWEST
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from authorizer.engine.decisions.reason import matching_acls

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.api.ip_network import NetworkRules, matches_host
+from authorizer.api.ip_address import NetworkRules, matches_host
 from authorizer.engine.decisions.listing import entry_order, utf16
 from authorizer.engine.decisions.rules import allows, covers_operation
 from authorizer.engine.index.covers import NO_COVER, Cover

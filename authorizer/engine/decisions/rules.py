@@ -12,7 +12,7 @@
 An ACL matches if each field does:
 
     principal        the caller's, or User:*                             `acl_principals`
-    host             equal, or *; a network from Kafka 4.4 on            `api.ip_network.host_matches`
+    host             equal, or *; a network from Kafka 4.4 on            `api.ip_address.host_matches`
     resource         the same type, and an equal literal name, the       `index.covers`
                      literal *, or a prefix of the name
     operation        equal, or ALL; an ALLOW also implies others         `covers_operation`

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from authorizer.api.cluster_name import CLUSTER_NAME
-from authorizer.api.ip_network import STRICTEST, NetworkRules
+from authorizer.api.ip_address import STRICTEST, NetworkRules
 from authorizer.api.kafka_version import (
     KAFKA_VERSION_CONFIG,
     LAST_WITHOUT_NETWORKS,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from authorizer.api.http.answers import decisions as answers
 from authorizer.api.http.answers.acls import AppliedAcl as AclAnswer
-from authorizer.api.ip_network import matches_host
+from authorizer.api.ip_address import matches_host
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.engine.decisions.rules import acl_principals, allows, covers_operation
 from records.acl import (

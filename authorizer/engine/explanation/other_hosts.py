@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Final, Self
 
 from authorizer.api.authorizer_api import RequestContext
 from authorizer.api.http.answers import decisions as answers
-from authorizer.api.ip_address import host_address
-from authorizer.api.ip_network import EVERY_IPV4, EVERY_IPV6, Network, address_of, address_text, network_of
+from authorizer.api.ip_address import (
+    EVERY_IPV4,
+    EVERY_IPV6,
+    Network,
+    address_of,
+    address_text,
+    host_address,
+    network_of,
+)
 from authorizer.engine.decisions.authorize import decide
 from authorizer.engine.decisions.rules import acl_principals, covers_operation
 from records.acl import WILDCARD

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from authorizer.api.ip_network import STRICTEST, NetworkRules
+from authorizer.api.ip_address import STRICTEST, NetworkRules
 from authorizer.engine.index.principal_index import PrincipalIndex
 from authorizer.engine.index.resource_index import Change, ResourceIndex
 from authorizer.engine.index.row_index import RowIndex

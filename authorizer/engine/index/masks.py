@@ -14,7 +14,7 @@ An operation without a name (UNKNOWN, and codes of a newer Kafka) and ANY have n
 themselves and ALL, no broker requests them, and `engine.decisions.reason` decides them ACL by ACL.
 
 A leaf is the mask itself if every ACL has the host ``*``. Else it is HostMasks: a mask for each named host,
-which includes that of ``*``, and one for all other hosts. If hosts may be networks (api.ip_network), masks of
+which includes that of ``*``, and one for all other hosts. If hosts may be networks (api.ip_address), masks of
 networks and hosts include the ACLs of wider networks. A union that would name very many hosts is a tuple
 of leaves. The garbage collector tracks none of these: there may be millions.
 
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from authorizer.api.ip_network import Network, address_of, network_of
+from authorizer.api.ip_address import Network, address_of, network_of
 from authorizer.engine.index import limits
 from records.acl import (
     IMPLIES_DESCRIBE,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 import numpy as np
 
-from authorizer.api.ip_network import NetworkRules, host_matches, matches_host
+from authorizer.api.ip_address import NetworkRules, host_matches, matches_host
 from authorizer.engine.index.masks import HostMasks, PatternLeaf, acl_mask, add_to_leaf
 from authorizer.engine.index.pattern_keys import PREFIXED, PatternKey, has_unknown_code, pattern_key
 from records.acl import WILDCARD

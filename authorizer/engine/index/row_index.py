@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from authorizer.api.ip_network import STRICTEST, Network, NetworkRules
+from authorizer.api.ip_address import STRICTEST, Network, NetworkRules
 from authorizer.engine.index import limits
 from authorizer.engine.index.covers import Cover, single_cover
 from authorizer.engine.index.masks import (

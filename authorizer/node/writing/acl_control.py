@@ -1,4 +1,4 @@
-"""Decides the records and answers of a creation or removal of ACLs, without writing.
+"""Decides the records and answers of a creation or removal of ACLs, or of a plan, without writing.
 
 Source: AclControlManager (controller) and, before it, AclApis (broker), as in Kafka 4.3.1 and 4.4.0; the
 messages are Kafka's. KIP-504, KIP-801. The rules:
@@ -16,10 +16,14 @@ As in Kafka there are few checks: any operation on any resource type, any host (
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
+from authorizer.analysis.permissions.effective_permissions import never_cancelled
+from authorizer.analysis.plans.plan import AclPlan, PlanResult
+from authorizer.analysis.plans.plan_checks import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
 from authorizer.api.errors import (
     ApiError,
@@ -34,16 +38,15 @@ from records.entries import (
     AclRecord,
     RemoveAccessControlEntryRecord,
 )
-from records.ids import Uuid, binding_uuid
+from records.ids import Uuid, binding_uuid, content_uuid, uuid_to_string
+from records.log.base import LogIdentity
+from snapshot.image import AclsImage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    #: Returns an ACL in force with this content, under any id.
     FindAcl = Callable[[AclContent], AccessControlEntryRecord | None]
-
     from records.log.base import MetadataLog
-    from snapshot.image import AclsImage
 
 #: QuorumController.MAX_RECORDS_PER_USER_OP: maximum size of a batch.
 RECORDS_PER_OPERATION_MAX: Final = 10_000
@@ -173,3 +176,44 @@ def _candidates(
             if (same := index.get(key_of(record))) is not None:
                 same.append(record)
     return candidates
+
+
+def apply_plan(
+    plan: AclPlan,
+    image: AclsImage,
+    identity: LogIdentity,
+    random_uuid: Callable[[], Uuid],
+    hosts: HostRules | None = None,
+    max_removed_percent: int = MAX_REMOVED_PERCENT,
+    check_cancelled: Callable[[], None] = never_cancelled,
+) -> Change[PlanResult]:
+    """Decide the records of a plan for the log with this identity, whose state is ``image``.
+
+    If every change was made already, it is a success without records. Else the records are one atomic batch:
+    removals, of equal ACLs under all ids, and additions. They are appended only if the log still ends at the
+    end of this state.
+
+    MassRemovalError: the plan removes more than that. PlanOutdatedError: it is for another log or other
+    effective permissions. InvalidRequestError, UnsupportedLevelError: Kafka refuses an ACL.
+    """
+    plan.require_log(identity.cluster_id, uuid_to_string(identity.topic_id))
+    table = image.merged().columns
+    held = plan.affected_rows(table)
+    to_remove, to_add = map(set, plan.remaining(held))
+    after = image.provenance.end_offset
+    if not to_remove and not to_add:
+        return Change((), (PlanResult(acl_count=len(table)),), after)
+    removed = [acl.record for acl in held if acl.record.content in to_remove]
+    plan.require_unchanged_permissions(image, check_cancelled)
+    PlanCounts(len(table), len(removed), len(to_add)).require_allowed(max_removed_percent)
+    added = []
+    for content in plan.added:
+        if content in to_add:
+            record = AccessControlEntryRecord(content_uuid(content), *content)
+            validate_binding(record.binding(), hosts)
+            while record.id in image:
+                record = AccessControlEntryRecord(random_uuid(), *content)
+            added.append(record)
+    records: list[AclRecord] = [*added, *(RemoveAccessControlEntryRecord(record.id) for record in removed)]
+    result = PlanResult(removed=tuple(removed), added=tuple(added), acl_count=len(table))
+    return Change(tuple(records), (result,), after)

@@ -48,10 +48,9 @@ from authorizer.api.errors import (
     UnknownServerError,
 )
 from authorizer.engine.acl_validation import HostRules
-from authorizer.node.writing.acl_control import plan_creation, plan_deletion
+from authorizer.node.writing.acl_control import apply_plan, plan_creation, plan_deletion
 from authorizer.node.writing.cluster_change import ClusterCreation, ClusterDeletion
 from authorizer.node.writing.cluster_plan import ClusterPlan
-from authorizer.node.writing.plan_application import apply_plan
 from authorizer.node.writing.purgatory import HISTORY_LOST, DelayedOperation, OperationState, Purgatory
 from authorizer.node.writing.writer_view import WriterView
 from records.errors import (

@@ -6,13 +6,18 @@
 - A token of the file is verified on the event loop with one SHA-256. An issuer's token is verified in a
   thread (``issuer``). The queue for threads is bounded and shared fairly by address; fetching keys blocks
   neither.
-- A valid token is accepted, however many invalid ones came from its address (``failure_rate_limit``).
+- A valid token is accepted, however many invalid ones came from its address (``FailureRateLimit``).
 - A header that is not a valid bearer token is rejected, never ignored: its sender intends to authenticate.
+- HTTP Basic, as Confluent's clients send API keys, has the token as its password; the user name may be any.
+  It is verified as the same token after ``Bearer``: one cache, one limit of failures, one rule about TLS. A
+  Basic header without such a password is malformed, which does not count as a failed try.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import hashlib
 import re
 import secrets
@@ -22,25 +27,58 @@ from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.authentication.failure_rate_limit import FailureRateLimit
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.authentication.issuer import Issuer
+from authorizer.authentication.rate_limits import FailureRateLimit
 from authorizer.authentication.rejection import Reason, RejectionError
 from authorizer.authentication.reloading_value import FILE_POLL_INTERVAL_S, FileReader, ReloadingValue
 from authorizer.configuration.keys.names import AUTH_TOKENS_FILE
-from authorizer.sidecar.auth.challenge import http_error
 from authorizer.sidecar.auth.metrics import AuthenticationCollector, RejectionCounter
-from authorizer.sidecar.auth.stored_tokens import TOKEN_PREFIX, StoredToken, StoredTokens
-from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKEN_PREFIX, TOKENS_FILE, StoredToken, StoredTokens
+from authorizer.sidecar.http.errors import HttpError
 from records.principal import ANONYMOUS, KafkaPrincipal
 from replay.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.authentication.key_set import KeySet
+    from authorizer.authentication.oidc import KeySet
     from authorizer.configuration.load import Config
     from authorizer.listeners.listener import Listener
     from authorizer.sidecar.http.request_origin import Origin
+
+#: RFC 7617; the scheme in any case.
+_BASIC: Final = re.compile(rb"basic +([A-Za-z0-9+/]+={0,2}) *", re.IGNORECASE)
+
+
+def bearer_of_basic(authorization: bytes) -> bytes:
+    """Return the value of a bearer header with the password of a Basic one; any other value unchanged."""
+    matched = _BASIC.fullmatch(authorization)
+    if matched is None:
+        return authorization
+    try:
+        _, colon, password = base64.b64decode(matched[1], validate=True).partition(b":")
+    except binascii.Error:
+        return authorization
+    return b"Bearer " + password if colon else authorization
+
+
+_REALM: Final = 'Bearer realm="aclog"'
+
+
+def http_error(rejection: RejectionError) -> HttpError:
+    """Return the response (RFC 6750): 401 with a challenge, 429, or 503 while there are no keys."""
+    message, retry = rejection.message, {"retry-after": str(rejection.retry_after_s)}
+    match rejection.reason:
+        case Reason.TOO_MANY_TRIES | Reason.BUSY:
+            return HttpError(ErrorCode.TOO_MANY_REQUESTS, message, retry)
+        case Reason.NO_KEYS:
+            return HttpError(ErrorCode.NO_TOKEN_KEYS, message, retry)
+        case Reason.MISSING:
+            return HttpError(ErrorCode.UNAUTHENTICATED, message, {"www-authenticate": _REALM})
+    challenge = f'{_REALM}, error="invalid_token", error_description="{message}"'
+    return HttpError(ErrorCode.UNAUTHENTICATED, message, {"www-authenticate": challenge})
+
 
 #: RFC 6750, section 2.1; the scheme in any case (RFC 9110).
 _BEARER: Final = re.compile(rb"bearer +([A-Za-z0-9._~+/-]+=*) *", re.IGNORECASE)

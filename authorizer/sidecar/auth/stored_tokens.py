@@ -24,6 +24,8 @@ from hmac import compare_digest
 from typing import Final, Self
 
 from authorizer.authentication.rejection import Reason, RejectionError
+from authorizer.authentication.secrets_file import SecretsFile
+from authorizer.configuration.keys.names import AUTH_TOKENS_FILE
 from records.principal import ANONYMOUS, KafkaPrincipal, parse_kafka_principal
 
 TOKEN_PREFIX: Final = "aclog_"  # noqa: S105 - no password
@@ -112,3 +114,6 @@ def _from_base64(text: str) -> bytes:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except binascii.Error as error:
         raise ValueError(f"the hash is base64 ({error})") from error
+
+
+TOKENS_FILE: Final = SecretsFile(AUTH_TOKENS_FILE, "token", "aclog token create --file", StoredToken)

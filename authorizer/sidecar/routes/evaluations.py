@@ -25,13 +25,13 @@ from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.request_decoding import decode_body
 from authorizer.sidecar.http.request_response import JSON, origin_of, read_json
 from authorizer.sidecar.routes.authzen import (
+    AuthzenAliases,
     Evaluation,
     EvaluationsRequest,
     action_of,
     context_of,
     with_defaults,
 )
-from authorizer.sidecar.routes.authzen_aliases import AuthzenAliases
 from authorizer.sidecar.routes.decision_json import decision_json, encoded_decisions_at, refusal_json
 from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.request_state import RequestStates, visible_end

@@ -6,10 +6,14 @@ may list them: that takes work.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
+import prometheus_client
+from starlette.responses import Response
 
 from authorizer.api.http.answers.decisions import AuthzenConfiguration, KafkaRelease
 from authorizer.api.http.answers.node import (
@@ -26,7 +30,6 @@ from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.request_decoding import decode_query
 from authorizer.sidecar.http.request_response import json_response, origin_of
 from authorizer.sidecar.routes.endpoint import declare_endpoint
-from authorizer.sidecar.routes.metrics_text import MetricsText
 from authorizer.sidecar.routes.query_requests import StateRequest
 from records.acl import AclOperation
 from records.ids import uuid_to_string
@@ -36,7 +39,6 @@ if TYPE_CHECKING:
 
     from prometheus_client.registry import Collector
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from authorizer.node.effective_permissions_digest import KnownDigest
     from authorizer.node.fleet import Member
@@ -197,3 +199,45 @@ def member_readiness(member: Member) -> Readiness:
     """Readiness of a fleet's cluster, which may have no node."""
     node = member.node
     return Readiness(False, 0, None, member.reason) if node is None else node_readiness(node.status())
+
+
+#: Seconds for which a text is answered with, before it is rendered again.
+TEXT_TTL_S: Final = 1.0
+
+
+class MetricsText:
+    """The metrics as Prometheus reads them, for one application; used on the event loop only.
+
+    Rendered off the event loop and at most once a second: health and metrics are never refused, so a thousand
+    scrapes at a time must not cost a thousand renderings.
+    """
+
+    def __init__(self, collect: Callable[[], Awaitable[Any]], lock: asyncio.Lock) -> None:
+        """``collect`` returns what ``prometheus_client.generate_latest`` takes.
+
+        ``lock`` is held while a text is rendered: one at a time in a process.
+        """
+        self._collect = collect
+        self._lock = lock
+        self._rendering: asyncio.Task[bytes] | None = None
+        self._rendered_s = 0.0
+
+    async def response(self) -> Response:
+        """The text; requests within TEXT_TTL_S share it."""
+        rendering = self._rendering
+        if rendering is None or (rendering.done() and not self._is_fresh(rendering)):
+            rendering = self._rendering = asyncio.create_task(self._render())
+        # A client that goes away does not end it for the others.
+        text = await asyncio.shield(rendering)
+        return Response(text, headers={"content-type": prometheus_client.CONTENT_TYPE_LATEST})
+
+    def _is_fresh(self, rendering: asyncio.Task[bytes]) -> bool:
+        has_failed = rendering.cancelled() or rendering.exception() is not None
+        return not has_failed and asyncio.get_running_loop().time() - self._rendered_s < TEXT_TTL_S
+
+    async def _render(self) -> bytes:
+        collected = await self._collect()
+        async with self._lock:
+            text = await asyncio.to_thread(prometheus_client.generate_latest, collected)
+        self._rendered_s = asyncio.get_running_loop().time()
+        return text

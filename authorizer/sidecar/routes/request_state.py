@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.listeners.fair_share import FairShare
+from authorizer.listeners.connection_limiter import FairShare
 from authorizer.sidecar.http.errors import RETRY, HttpError, invalid_request
 
 if TYPE_CHECKING:

@@ -46,11 +46,16 @@ from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.request_decoding import decode_body
 from authorizer.sidecar.http.request_response import json_response, origin_of, read_json
-from authorizer.sidecar.routes.authzen import require_no_as_of
-from authorizer.sidecar.routes.authzen_aliases import AuthzenAliases
+from authorizer.sidecar.routes.authzen import (
+    ActionSearch,
+    AuthzenAliases,
+    PageToken,
+    ResourceSearch,
+    SubjectSearch,
+    require_no_as_of,
+)
 from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.resource_names import ResourceNames
-from authorizer.sidecar.routes.search_bodies import ActionSearch, PageToken, ResourceSearch, SubjectSearch
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import KafkaPrincipal
 

@@ -1,17 +1,25 @@
-"""Metric families in the form that workers exchange, and their merge. Pure.
+"""Metric families in the form that workers exchange, and their merge.
 
 Counters and histograms of all workers are summed. Other metrics get the label ``worker``, as in
 prometheus_client's multiprocess mode, which does not support custom collectors.
+
+Sums never decrease, also if a worker dies: Prometheus takes a decrease for a restart from zero, and would
+count the remaining value again. So each scrape stores the sums next to the worker's socket, and the successor
+continues from there (MetricArchive). Counts since the last scrape are lost with the process.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 import msgspec
-from prometheus_client import Metric
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
+
+from authorizer.sidecar.workers.socket_directory import replace_file
 
 _ADDED: Final = ("counter", "histogram", "gaugehistogram", "summary")
 _LABEL: Final = "worker"
@@ -121,3 +129,33 @@ def family_by_worker(name: str, documentation: str, type_: str, values: Iterable
         type_,
         [(sample, {_LABEL: str(number)}, value) for number, value in enumerate(values)],
     )
+
+
+_decoder: Final = msgspec.msgpack.Decoder(list[Family])
+
+
+class MetricArchive:
+    """The metrics of one worker."""
+
+    def __init__(self, registry: CollectorRegistry, path: Path) -> None:
+        """``path``: of the stored sums."""
+        self._registry = registry
+        self._path = path
+        self._archived = read_archive(path)
+        self._lock = threading.Lock()
+
+    def collect_and_store(self) -> list[Family]:
+        """Return the current metrics with the stored sums added, and store the new sums. Thread-safe."""
+        with self._lock:
+            current = collect_families(self._registry)
+            sums = sum_families([*self._archived, *current])
+            replace_file(self._path, msgspec.msgpack.encode(sums))
+        return [*sums, *(family for family in current if not family.is_summable)]
+
+
+def read_archive(path: Path) -> list[Family]:
+    """Return a worker's stored sums; none if there was no scrape."""
+    try:
+        return _decoder.decode(path.read_bytes())
+    except FileNotFoundError:
+        return []

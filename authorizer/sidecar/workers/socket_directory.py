@@ -1,6 +1,6 @@
 """Temporary directory of the workers' Unix sockets; the supervisor removes it when it ends.
 
-It also holds each worker's last reported metrics, from which its successor continues (``metric_archive``).
+It also holds each worker's last reported metrics, from which its successor continues (``MetricArchive``).
 """
 
 from __future__ import annotations

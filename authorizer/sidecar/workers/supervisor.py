@@ -40,7 +40,7 @@ import structlog
 
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.errors import ConfigError, RestartNeededError
-from authorizer.authentication.token_buckets import SHARED_BYTES
+from authorizer.authentication.rate_limits import SHARED_BYTES
 from authorizer.configuration.keys.names import CONSOLE_LISTENERS, WORKERS
 from authorizer.configuration.listeners import is_unix
 from authorizer.configuration.load import Config
@@ -48,7 +48,7 @@ from authorizer.listeners.binding import reserve_listener
 from authorizer.listeners.unix_socket import remove_unix
 from authorizer.node.reconfiguration import Reconfiguration
 from authorizer.sidecar.http.systemd import STOPPING, notify, notify_alive, notify_listening
-from authorizer.sidecar.workers.messages import (
+from authorizer.sidecar.workers.worker import (
     Listening,
     LogReady,
     NewSettings,

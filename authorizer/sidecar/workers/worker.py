@@ -1,23 +1,81 @@
-"""Worker: the resources that the supervisor gives to one process, and the reports that it sends back."""
+"""Worker: the resources that the supervisor gives to one process, and the messages between both."""
 
 from __future__ import annotations
 
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from authorizer.listeners.binding import share_listener
 from authorizer.listeners.unix_socket import bind_unix, remove_unix
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from mmap import mmap
     from multiprocessing.connection import Connection
 
-    from authorizer.sidecar.workers.messages import Report
+    from authorizer.configuration.load import ConfigInputs
+    from authorizer.node.reconfiguration import Change
     from authorizer.sidecar.workers.socket_directory import SocketDirectory
+
+
+class Listening(NamedTuple):
+    """The worker accepts requests at these URLs.
+
+    Attributes:
+        urls: of HTTP.
+        other_urls: of other protocols.
+    """
+
+    urls: list[str]
+    writable: bool
+    other_urls: list[str]
+
+
+class LogReady(NamedTuple):
+    """The worker has opened its log; from now on the supervisor restarts it whenever it ends."""
+
+
+class WorkerStopping(NamedTuple):
+    """The worker cannot continue: the error as the command line reports it."""
+
+    message: str
+    code: int
+    hint: str
+
+
+class SettingsChange(NamedTuple):
+    """A request to change the process's or a cluster's settings, as ``Reconfiguration.put``."""
+
+    cluster: str
+    texts: Mapping[str, str | None]
+    by: str
+    is_trial: bool
+
+
+class SettingsResult(NamedTuple):
+    """The supervisor's answer: the changes in all workers, or the reason why nothing was changed."""
+
+    changes: list[Change]
+    refusal: str | None
+
+
+class NewSettings(NamedTuple):
+    """Validated settings of the process or of a cluster, which the worker must apply."""
+
+    cluster: str
+    given: ConfigInputs
+    put: Mapping[str, str]
+
+
+class SettingsApplied(NamedTuple):
+    """The worker has applied the new settings."""
+
+
+Report = Listening | LogReady | WorkerStopping | SettingsChange | SettingsApplied
+
 
 #: Number of the worker that writes the log and the snapshots.
 WRITER: Final = 0

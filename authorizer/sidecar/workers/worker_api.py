@@ -24,7 +24,7 @@ from starlette.routing import Route
 from authorizer.api.cluster_name import CLUSTERS_PATH, DEFAULT_CLUSTER
 from authorizer.api.http.answers.acls import CreationResults, DeletionResults, PlanOutcomes
 from authorizer.sidecar.http.request_response import json_response
-from authorizer.sidecar.http.server_thread import private_server
+from authorizer.sidecar.http.servers import private_server
 from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, plan_of
 from authorizer.sidecar.routes.request_state import results_and_end
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from authorizer.node.node import Node
-    from authorizer.sidecar.http.stoppable_server import StoppableServer
+    from authorizer.sidecar.http.servers import StoppableServer
     from authorizer.sidecar.workers.hosted_nodes import HostedNodes
-    from authorizer.sidecar.workers.metric_archive import MetricArchive
+    from authorizer.sidecar.workers.metric_families import MetricArchive
 
 READINESS_PATH: Final = "/readiness"
 METRICS_PATH: Final = "/metrics"

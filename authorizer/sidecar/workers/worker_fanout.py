@@ -7,6 +7,8 @@ query, so that many requests cause only one.
 from __future__ import annotations
 
 import asyncio
+import queue
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http import HTTPStatus
@@ -17,24 +19,77 @@ import msgspec
 
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.http.answers.node import Readiness
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.listeners.unix_socket import UnixConnection
-from authorizer.sidecar.workers.metric_archive import MetricArchive, read_archive
+from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.workers.metric_families import (
     Family,
     MergedFamilies,
+    MetricArchive,
     family_by_worker,
     merge_families,
+    read_archive,
 )
-from authorizer.sidecar.workers.shared_settings import SharedSettings
+from authorizer.sidecar.workers.worker import NewSettings, SettingsApplied, SettingsChange, SettingsResult
 from authorizer.sidecar.workers.worker_api import METRICS_PATH, READINESS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-    from authorizer.node.reconfiguration import Change
+    from authorizer.node.reconfiguration import Change, Reconfiguration
     from authorizer.sidecar.workers.hosted_nodes import HostedNodes
     from authorizer.sidecar.workers.socket_directory import ConsoleStatus
     from authorizer.sidecar.workers.worker import Worker
+
+_ANSWER_S: Final = 10.0
+
+
+class SharedSettings:
+    """One worker's access to the settings of all; a change applies to every worker, or to none.
+
+    The supervisor owns the settings. It reloads the file at a SIGHUP, validates changes, logs them and sends
+    them to each worker, also to a restarted one. Changes are serialized, whichever worker receives the
+    request. The response follows once every running worker has applied the change.
+    """
+
+    def __init__(self, worker: Worker, settings: Mapping[str, Reconfiguration]) -> None:
+        """Start the receiving thread; ``settings``: the process's and each cluster's, by name."""
+        self._worker = worker
+        self._settings = settings
+        self._answers: queue.SimpleQueue[SettingsResult] = queue.SimpleQueue()
+        self._asking = threading.Lock()
+        threading.Thread(target=self._follow, name="aclog-settings", daemon=True).start()
+
+    def put(
+        self, cluster: str, texts: Mapping[str, str | None], by: str, *, is_trial: bool = False
+    ) -> list[Change]:
+        """Change settings in all workers, as ``Reconfiguration.put``; all errors become HttpErrors."""
+        with self._asking:
+            self._worker.report(SettingsChange(cluster, texts, by, is_trial))
+            try:
+                answer = self._answers.get(timeout=_ANSWER_S)
+            except queue.Empty:
+                raise HttpError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    "it is unknown whether the settings were changed: GET them",
+                ) from None
+        if answer.refusal is not None:
+            raise HttpError(ErrorCode.INVALID_CONFIG, answer.refusal)
+        return answer.changes
+
+    def _follow(self) -> None:
+        while True:
+            try:
+                message = self._worker.pipe.recv()
+            except (EOFError, OSError):
+                return
+            match message:
+                case NewSettings():
+                    self._settings[message.cluster].adopt(message.given, message.put)
+                    self._worker.report(SettingsApplied())
+                case SettingsResult():
+                    self._answers.put(message)
+
 
 _T = TypeVar("_T")
 

@@ -1,17 +1,91 @@
-"""ServerThread: the servers of a process, one for each socket, in one event loop and one thread."""
+"""ServerThread: the uvicorn servers of a process, one for each listener, in one event loop and one thread."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import threading
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import uvicorn
 
-from authorizer.sidecar.http.stoppable_server import StoppableServer
+from authorizer.listeners.acceptor import Acceptor
+
+if TYPE_CHECKING:
+    import ssl
+
+    from authorizer.listeners.connection_limiter import Admission
+    from authorizer.listeners.listener import Listener
+    from authorizer.sidecar.http.limits import LoadLimiter
+
+#: How often uvicorn's ``on_tick`` renews the Date header.
+_TICK_INTERVAL_S: Final = 1.0
+
+
+class StoppableServer(uvicorn.Server):
+    """Begins its shutdown when ``stop`` is called; does not check ten times a second, as uvicorn does."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stopping = asyncio.Event()
+        self._loop: AbstractEventLoop | None = None
+
+    def stop(self) -> None:
+        """Begin the shutdown, or end the start. Thread-safe, idempotent."""
+        self.should_exit = True
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the event loop was closed: the server has ended
+                self._loop.call_soon_threadsafe(self._stopping.set)
+
+    async def main_loop(self) -> None:
+        """Run until ``stop``."""
+        # Before the first check of should_exit, which `stop` sets first.
+        self._loop = asyncio.get_running_loop()
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TICK_INTERVAL_S):
+                    await self._stopping.wait()
+
+
+class ListenerServer(StoppableServer):
+    """The server of one listener: an Acceptor accepts its connections, and shutdown closes them."""
+
+    def __init__(
+        self, config: uvicorn.Config, listener: Listener, load: LoadLimiter, tls: ssl.SSLContext | None
+    ) -> None:
+        super().__init__(config)
+        self._listener = listener
+        self._load = load
+        self._tls = tls
+        self._acceptors: list[Acceptor] = []
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        # uvicorn gets no socket: its servers do not count a connection before its handshake.
+        await super().startup(sockets=[])
+        self._acceptors = [
+            Acceptor(each, self._listener, self._load.connections, self._make_protocol, self._tls)
+            for each in sockets or ()
+        ]
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for acceptor in self._acceptors:
+            acceptor.close()
+        await super().shutdown(sockets)
+        for acceptor in self._acceptors:
+            await acceptor.wait_closed()
+
+    def _make_protocol(self, admission: Admission) -> asyncio.Protocol:
+        return self.config.http_protocol_class(  # type: ignore[call-arg]  # SidecarProtocol's own
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+            admission=admission,
+        )
+
 
 _START_TIMEOUT_S: Final = 30.0
 #: How often the main thread wakes up for signals.

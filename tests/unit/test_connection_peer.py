@@ -16,10 +16,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.principal_rules import PrincipalRule, mapped_name, parse_principal_rules
-from authorizer.listeners.certificate_names import (
+from authorizer.listeners.connection_peer import (
     certificate_expiry_s,
     certificate_subject,
     distinguished_name,
+    find_spiffe_id,
 )
 from support.certificates import Authority, subject
 from support.java_patterns import random_pattern, random_text
@@ -376,3 +377,43 @@ def test_a_certificate_says_when_it_expires(until: datetime) -> None:
     der_of_it = certificate.public_bytes(serialization.Encoding.DER)
     assert certificate_expiry_s(der_of_it) == until.timestamp()
     assert certificate_subject(der_of_it) == "CN=a"
+
+
+@pytest.mark.parametrize(
+    ("uris", "spiffe_id"),
+    [
+        ([], None),
+        (["https://spiffe.example/"], None),
+        (["urn:spiffe://a"], None),
+        (["spiffe://prod/ns/a"], "spiffe://prod/ns/a"),
+        (["https://a.example", "spiffe://prod/ns/a"], "spiffe://prod/ns/a"),
+        (["SPIFFE://prod/ns/a"], "spiffe://prod/ns/a"),
+        (["sPiFfE://Prod.Example/ns/A"], "spiffe://prod.example/ns/A"),
+        (["spiffe://prod"], "spiffe://prod"),
+        (["spiffe://prod/" + "a" * 2034], "spiffe://prod/" + "a" * 2034),
+    ],
+)
+def test_the_only_id_is_found(uris: list[str], spiffe_id: str | None) -> None:
+    assert find_spiffe_id(uris) == spiffe_id
+
+
+@pytest.mark.parametrize(
+    ("uris", "why"),
+    [
+        (["spiffe://a/b", "SPIFFE://a/b"], "2 SPIFFE ids"),
+        (["spiffe:"], "is not a SPIFFE id"),
+        (["spiffe:/a/b"], "is not a SPIFFE id"),
+        (["SPIFFE:a"], "is not a SPIFFE id"),
+        (["spiffe:///ns/a"], "is not a SPIFFE id"),
+        (["spiffe://user@prod/a"], "is not a SPIFFE id"),
+        (["spiffe://prod:443/a"], "is not a SPIFFE id"),
+        (["spiffe://prod?a"], "is not a SPIFFE id"),
+        (["spiffe://prod#a"], "is not a SPIFFE id"),
+        (["spiffe://pr\u017fod/a"], "is not a SPIFFE id"),
+        (["spiffe://prod/a\nb"], "is not a SPIFFE id"),
+        (["spiffe://prod/" + "a" * 2035], "at most 2048 characters"),
+    ],
+)
+def test_an_ambiguous_or_invalid_id_is_an_error(uris: list[str], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        find_spiffe_id(uris)
