@@ -1,4 +1,4 @@
-"""SharedTokenBuckets: the rates of several processes, in memory that they share."""
+"""SharedTokenBuckets, FairShare and the debt of an address: limits that several processes or holders share."""
 
 from __future__ import annotations
 
