@@ -17,8 +17,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from authorizer.console.console_proxy import ProxiedRequest
-from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE
+from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, new_token
 from records.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
 from records.log.directory import DirectoryLog
 from records.principal import ANONYMOUS, KafkaPrincipal

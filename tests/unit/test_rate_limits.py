@@ -1,4 +1,4 @@
-"""SharedTokenBuckets, FairShare and the debt of an address: limits that several processes or holders share."""
+"""SharedTokenBuckets, FairShare and the debt of an address: limits shared by processes or holders."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from authorizer.analysis.history.access_history import AclPeriods, access_steps, needs_all_principals
 from authorizer.analysis.request_space.host_answers import is_client_host
 from authorizer.analysis.request_space.host_tree import UNSPECIFIED, network_of_host
-from authorizer.api.ip_network import EVERY_IPV4
+from authorizer.api.ip_address import EVERY_IPV4
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, VersionInForce
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from authorizer.engine.decisions.state import AuthorizerSettings

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 import structlog
 
-from authorizer.node.recent_states import count_to_evict
 from authorizer.console.history.history_states import (
     EARLIER_ROWS_MAXIMUM,
     HistoryState,
@@ -27,6 +26,7 @@ from authorizer.console.history.history_states import (
     count_changes,
     scan_states,
 )
+from authorizer.node.recent_states import count_to_evict
 from records.log.base import read_with_retry
 from replay.clock import SystemClock
 from replay.core import LOG_START
