@@ -48,7 +48,9 @@ from authorizer.listeners.binding import reserve_listener
 from authorizer.listeners.unix_socket import remove_unix
 from authorizer.node.reconfiguration import Reconfiguration
 from authorizer.sidecar.http.systemd import STOPPING, notify, notify_alive, notify_listening
+from authorizer.sidecar.workers.socket_directory import ConsoleStatus, SocketDirectory
 from authorizer.sidecar.workers.worker import (
+    WRITER,
     Listening,
     LogReady,
     NewSettings,
@@ -56,10 +58,9 @@ from authorizer.sidecar.workers.worker import (
     SettingsApplied,
     SettingsChange,
     SettingsResult,
+    Worker,
     WorkerStopping,
 )
-from authorizer.sidecar.workers.socket_directory import ConsoleStatus, SocketDirectory
-from authorizer.sidecar.workers.worker import WRITER, Worker
 from replay.clock import Backoff
 
 log = structlog.get_logger(__name__)
