@@ -290,7 +290,8 @@ def test_an_unreachable_broker_is_reported(
         wait_until(lambda: in_node(node) == contents(directory, {}), "the ACL")
         before = in_node(node)
         quorum.pause(BROKER_NUMBER)
-        wait_until(lambda: freshness_of(node.log).failures > 1, "failed polls")
+        # A broker that stops while it answers has 60 s for the answer.
+        wait_until(lambda: freshness_of(node.log).failures > 1, "failed polls", timeout_s=2 * SOON_S)
         assert in_node(node) == before
         assert node.status().ready
     with pytest.raises(LogUnreachableError):

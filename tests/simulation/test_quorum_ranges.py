@@ -18,6 +18,7 @@ import pytest
 from records.errors import LogError, LogUnreachableError
 from records.ids import METADATA_TOPIC_ID
 from records.log.base import LogIdentity
+from records.log.open import open_log
 from snapshot.delta import AclsDelta
 from snapshot.errors import SparkJobError
 from snapshot.image import AclsImage, Provenance
@@ -179,3 +180,27 @@ def test_a_job_begins_at_the_snapshot_of_the_leader(url_of: Callable[[SimQuorum,
     job.start_again()
     job.run(None)
     assert (job.starts, job.position and job.position.offset) == ([first, last], quorum.committed)
+
+
+def test_the_end_is_queried_on_each_call(
+    url_of: Callable[[SimQuorum, float], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a job's driver may report an earlier end than the process that planned a batch, and fail.
+
+    Directly after a read it is the end of that read: a log that is always written has no gap before it.
+    """
+    quorum = SimQuorum(2)
+    with open_log(url_of(quorum, SOON_S)) as log:
+        monkeypatch.setattr("records.log.quorum.log._FRESH_S", SOON_S)
+        committed_by(quorum, 5)
+        assert log.high_watermark() == quorum.committed
+        committed_by(quorum, 5)
+        assert log.high_watermark() == quorum.committed
+        log.read(0)
+        read_end = quorum.committed
+        committed_by(quorum, 5)
+        assert [log.high_watermark(), log.high_watermark()] == [read_end, quorum.committed]
+        log.read(0)
+        log.end_reading()
+        committed_by(quorum, 5)
+        assert log.high_watermark() == quorum.committed

@@ -51,6 +51,7 @@ class QuorumLog(BatchLog):
             self._writer = QuorumWriter(session, self._errors, self._closing)
         self._replica = Replica()
         self._last_answer_s: float | None = None
+        self._has_just_read = False
         self._refreshed_s: float | None = None
         # Guards everything above but the event.
         self._lock = threading.RLock()
@@ -123,16 +124,10 @@ class QuorumLog(BatchLog):
             return 0 if snapshot is None else snapshot.end_offset
 
     def high_watermark(self) -> int:
-        """As the leader reported it at most 0.2 s ago. Raises as ``open``."""
+        """As the leader reports it now; directly after a read, at most 0.2 s ago. Raises as ``open``."""
         with self._lock:
-            deadline_s = time.monotonic() + LEADER_TIMEOUT_S
-            while True:
-                if self._replica.high_watermark is None or not _is_fresh(self._last_answer_s):
-                    self._refresh(age_s=0)
-                if self._replica.high_watermark is not None:
-                    return self._replica.high_watermark
-                if time.monotonic() > deadline_s or self._closing.wait(_POLL_INTERVAL_S):
-                    raise self._errors.no_committed_end()
+            has_just_read, self._has_just_read = self._has_just_read, False
+            return self._reported_end(max_age_s=_FRESH_S if has_just_read else 0)
 
     def verified_high_watermark(self) -> int | None:
         """As the leader reports it now, if opened to write; else the last report, None before."""
@@ -179,11 +174,17 @@ class QuorumLog(BatchLog):
             replica = self._replica
             replica.seek(offset)
             if not replica.has_committed:
-                end = self.high_watermark()
+                end = self._reported_end(max_age_s=_FRESH_S)
                 if offset > end:
                     raise OffsetOutOfRangeError(offset, start=min(self.start_offset(), end), end=end)
                 self._fetch_to(end)
+            self._has_just_read = True
             return replica.committed(max_bytes)
+
+    def end_reading(self) -> None:
+        """The next ``high_watermark`` is not that of a read."""
+        with self._lock:
+            self._has_just_read = False
 
     def use_position_hint(self, position: BatchPosition) -> None:
         """No effect: the leader finds offsets itself."""
@@ -225,9 +226,19 @@ class QuorumLog(BatchLog):
         if self._writer is not None:
             self._writer.abort()
 
+    def _reported_end(self, *, max_age_s: float) -> int:
+        deadline_s = time.monotonic() + LEADER_TIMEOUT_S
+        while True:
+            if self._replica.high_watermark is None or not _is_younger(self._last_answer_s, max_age_s):
+                self._refresh(age_s=0)
+            if self._replica.high_watermark is not None:
+                return self._replica.high_watermark
+            if time.monotonic() > deadline_s or self._closing.wait(_POLL_INTERVAL_S):
+                raise self._errors.no_committed_end()
+
     def _refresh(self, *, age_s: float = _FRESH_S) -> None:
         """Update the log's start and end unless they are younger than ``age_s``, wherever the reader is."""
-        if age_s and _is_fresh(self._refreshed_s):
+        if _is_younger(self._refreshed_s, age_s):
             return
         self._session.connect()
         self._replica.observe(self._session.fetch(0, 0, None, bytes_max=1))
@@ -278,5 +289,5 @@ class QuorumLog(BatchLog):
         return decoded
 
 
-def _is_fresh(at_s: float | None) -> bool:
-    return at_s is not None and time.monotonic() - at_s < _FRESH_S
+def _is_younger(at_s: float | None, age_s: float) -> bool:
+    return at_s is not None and time.monotonic() - at_s < age_s
