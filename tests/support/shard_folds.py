@@ -74,8 +74,7 @@ def folded(of: LogPlan, records: Sequence[LogRecord], batch_size: int = 3) -> tu
 
     logs = [(of.identity.cluster_id, batches(records, batch_size))]
     (made,) = fold_logs(logs, plans={of.identity.cluster_id: of}, write_changes=write_changes)
-    (text,) = made.column("summary").to_pylist()
-    summary = msgspec.json.decode(text, type=LogSummary)
+    summary = msgspec.json.decode(made.summary or "", type=LogSummary)
     # The changes of one transaction have one offset.
     return log_result(of, summary), sorted(changes, key=lambda change: (change["offset"], change["id"]))
 

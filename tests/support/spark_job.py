@@ -24,12 +24,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from snapshot.jobs.changes.changes_job import run_changes
 from snapshot.jobs.counts.counts_job import run_counts
-from snapshot.jobs.folding.log_fold import fold_logs
+from snapshot.jobs.folding.log_fold import FoldedLog, fold_logs
 from snapshot.jobs.folding.log_plan import LogPlan, log_result
 from snapshot.jobs.folding.stored_state import StoredState
 from snapshot.jobs.planning.log_states import BaseSearch, LogStates
@@ -102,7 +101,7 @@ def stop_at(home: Path, point: str, after: int) -> None:
 
     def held_fold_logs(
         logs: Iterable[Any], *, plans: Mapping[str, LogPlan], **given: Any
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Iterator[FoldedLog]:
         # This function runs in the executor's process, to which its code is sent.
         (plan,) = plans.values()
         put = StoredState._put

@@ -23,7 +23,7 @@ from records.ids import Uuid, uuid_to_string
 from records.log.base import LogIdentity
 from records.log.topic.codec import decode_messages
 from records.log_batch import LogBatch
-from snapshot.jobs.folding.log_fold import fold_logs
+from snapshot.jobs.folding.log_fold import FoldedLog, fold_logs
 from snapshot.jobs.folding.log_plan import LogPlan
 from snapshot.store.snapshot_store import SnapshotStore
 from support.column_logs import frame_of
@@ -138,18 +138,18 @@ def test_log_that_fails_does_not_fail_the_other_ones_of_a_task() -> None:
     """Whether it comes first or last."""
     plans = {name: planned(name) for name in (CLUSTER_ID, "other")}
 
-    def folded(logs: list[tuple[str, Iterable[LogBatch]]], *, isolates_logs: bool) -> dict[str, Any]:
-        rows = fold_logs(logs, plans=plans, write_changes=None, isolates_logs=isolates_logs)
-        return {row["cluster_id"]: row for batch in rows for row in batch.to_pylist()}
+    def folded(logs: list[tuple[str, Iterable[LogBatch]]], *, isolates_logs: bool) -> dict[str, FoldedLog]:
+        found = fold_logs(logs, plans=plans, write_changes=None, isolates_logs=isolates_logs)
+        return {each.cluster_id: each for each in found}
 
     for order in (1, -1):
         found = folded(
             [(CLUSTER_ID, failing()), ("other", [batch(*FRAMES[:2])])][::order], isolates_logs=True
         )
-        assert json.loads(found["other"]["summary"])["records"] == 2
-        assert found["other"]["failure"] is None
-        assert found[CLUSTER_ID]["summary"] is None
-        assert f"(in {NAME}, offset 1" in found[CLUSTER_ID]["failure"]
+        assert json.loads(found["other"].summary or "")["records"] == 2
+        assert found["other"].failure is None
+        assert found[CLUSTER_ID].summary is None
+        assert f"(in {NAME}, offset 1" in (found[CLUSTER_ID].failure or "")
     with pytest.raises(DecodeError):
         folded([(CLUSTER_ID, failing())], isolates_logs=False)
 

@@ -10,12 +10,11 @@ aborted ones never. The sources guarantee that a task sees complete transactions
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from uuid import uuid4
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import (
@@ -47,10 +46,20 @@ from snapshot.store.storage import Storage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    import pyarrow as pa
+
     from records.columns.record_table import TableRecords
 
 # Records that are buffered as objects, if they are folded one by one.
 _BUFFERED_MAX: Final = 1 << 16
+
+
+class FoldedLog(NamedTuple):
+    """What a task returns about a log; ``summary``: the JSON of a LogSummary, None if there is a failure."""
+
+    cluster_id: str
+    summary: str | None
+    failure: str | None
 
 
 def fold_logs(
@@ -59,15 +68,15 @@ def fold_logs(
     plans: Mapping[str, LogPlan],
     write_changes: Callable[[LogPlan, pa.Table], None] | None,
     isolates_logs: bool = False,
-) -> Iterator[pa.RecordBatch]:
-    """The work of one task: fold logs, return FOLDED rows.
+) -> Iterator[FoldedLog]:
+    """The work of one task: fold logs.
 
     Args:
         logs: cluster id and batches of each log, in offset order; see sources.log_range.read_ranges.
         plans: by cluster id.
         write_changes: called once for each log with changes, which are rows of CHANGES_ARROW in any order;
             see JobSink.
-        isolates_logs: return an error of a log as its row, and fold the others.
+        isolates_logs: return an error of a log as its ``failure``, and fold the others.
 
     Raises:
         DecodeError: a record that cannot be decoded, with log and offset.
@@ -83,12 +92,7 @@ def fold_logs(
             for batch in batches:
                 fold.take(batch)
             summary = msgspec.json.encode(fold.finish(write_changes)).decode()
-        yield _folded(cluster_id, summary, failures.by_cluster.get(cluster_id))
-
-
-def _folded(cluster_id: str, summary: str | None, failure: str | None) -> pa.RecordBatch:
-    columns = {"cluster_id": cluster_id, "summary": summary, "failure": failure}
-    return pa.RecordBatch.from_pydict({name: pa.array([text], pa.string()) for name, text in columns.items()})
+        yield FoldedLog(cluster_id, summary, failures.by_cluster.get(cluster_id))
 
 
 class LogFold:

@@ -1,4 +1,4 @@
-"""Schemas of folding: changes of ACLs and summaries of logs, as Spark's DDL and in Arrow.
+"""Schemas of changes of ACLs, as Spark's DDL and in Arrow.
 
 ``topic_id`` is Kafka's 22 characters. Offsets are inclusive, ends exclusive.
 """
@@ -50,6 +50,3 @@ CHANGES_ARROW: Final = pa.schema(
         ("after", _ACL_ARROW),
     ]
 )
-
-#: One row for each folded log; ``summary`` is the JSON of log_plan.LogSummary, and null for a ``failure``.
-FOLDED: Final = "cluster_id string, summary string, failure string"

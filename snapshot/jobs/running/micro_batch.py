@@ -13,19 +13,16 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 import msgspec
-import pyarrow as pa  # at run time: PySpark evaluates the annotations of `fold`
 from pyspark.sql import DataFrame
 
 from snapshot.digest import digest_to_string
 from snapshot.jobs.folding.log_fold import fold_logs
 from snapshot.jobs.folding.log_plan import LogPlan, LogSummary, log_result, shards_of_size
-from snapshot.jobs.folding.schema import FOLDED
 from snapshot.jobs.planning.log_states import LogStates, freshen_states, search_bases, view_states
 from snapshot.jobs.planning.planned_offsets import PlannedOffsets, QueryOffsets
 from snapshot.jobs.running.job import BatchReport, LogReport
@@ -35,8 +32,9 @@ from snapshot.jobs.sources.log_ranges import readable_url
 from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from snapshot.jobs.folding.log_fold import FoldedLog
     from snapshot.jobs.folding.log_plan import LogResult
     from snapshot.jobs.planning.first_offsets import FirstOffsets
     from snapshot.jobs.running.claim import CheckpointClaim
@@ -187,21 +185,22 @@ class MicroBatches:
         """Run the batch's only action: it writes the parts and the sink's files."""
         write_changes = self._sink.changes_writer(plans)
         isolates_logs = self._settings.isolates_logs
-        spark = rows.sparkSession
-        tasks = _tasks(plans, spark.sparkContext.defaultParallelism * _TASKS_PER_CORE)
+        context = rows.sparkSession.sparkContext
+        tasks = _tasks(plans, context.defaultParallelism * _TASKS_PER_CORE)
 
-        def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for task in [number for batch in batches for number in batch.column(0).to_pylist()]:
+        def fold(numbers: Iterable[int]) -> Iterator[FoldedLog]:
+            for number in numbers:
                 yield from fold_logs(
-                    read_ranges(plan.range for plan in tasks[task]),
-                    plans={plan.identity.cluster_id: plan for plan in tasks[task]},
+                    read_ranges(plan.range for plan in tasks[number]),
+                    plans={plan.identity.cluster_id: plan for plan in tasks[number]},
                     write_changes=write_changes,
                     isolates_logs=isolates_logs,
                 )
             _freeze_loaded_objects()
 
-        # Not by the source's rows, which would need a second Python process for each task.
-        folded = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(fold, FOLDED).collect()
+        # Not by the source's rows, which would need a second Python process for each task; and not by a query
+        # of Spark SQL, whose plan costs more than the action, and whose workers import pandas.
+        folded = context.parallelize(range(len(tasks)), len(tasks)).mapPartitions(fold).collect()
         summaries = {
             row.cluster_id: msgspec.json.decode(row.summary, type=LogSummary)
             for row in folded
