@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from threading import Event
 from typing import Any
 
 import pytest
@@ -25,6 +27,8 @@ from records.log.topic.codec import decode_messages
 from records.log_batch import LogBatch
 from snapshot.jobs.folding.log_fold import FoldedLog, fold_logs
 from snapshot.jobs.folding.log_plan import LogPlan
+from snapshot.jobs.folding.stored_state import StoredState
+from snapshot.store.manifest import SnapshotPart
 from snapshot.store.snapshot_store import SnapshotStore
 from support.column_logs import frame_of
 from support.shard_folds import plan
@@ -54,6 +58,10 @@ def batch(*values: bytes | None, start: int = 0, keys: Sequence[bytes | None] = 
 def planned(cluster_id: str = CLUSTER_ID) -> LogPlan:
     store = SnapshotStore(f"memory://{uuid.uuid4().hex}")
     return plan(store, 99, base=None, wants_changes=True, identity=LogIdentity(cluster_id, TOPIC_ID))
+
+
+def planned_logs() -> dict[str, LogPlan]:
+    return {name: planned(name) for name in (CLUSTER_ID, "other")}
 
 
 def decoded(*batches: LogBatch) -> list[tuple[int, int]]:
@@ -136,7 +144,7 @@ def failing() -> Iterator[LogBatch]:
 
 def test_log_that_fails_does_not_fail_the_other_ones_of_a_task() -> None:
     """Whether it comes first or last."""
-    plans = {name: planned(name) for name in (CLUSTER_ID, "other")}
+    plans = planned_logs()
 
     def folded(logs: list[tuple[str, Iterable[LogBatch]]], *, isolates_logs: bool) -> dict[str, FoldedLog]:
         found = fold_logs(logs, plans=plans, write_changes=None, isolates_logs=isolates_logs)
@@ -152,6 +160,31 @@ def test_log_that_fails_does_not_fail_the_other_ones_of_a_task() -> None:
         assert f"(in {NAME}, offset 1" in (found[CLUSTER_ID].failure or "")
     with pytest.raises(DecodeError):
         folded([(CLUSTER_ID, failing())], isolates_logs=False)
+
+
+@pytest.mark.parametrize(("end", "is_overlapped"), [(99, True), (100_000, False)])
+def test_a_small_state_is_written_while_the_next_log_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+    end: int,
+    is_overlapped: bool,
+) -> None:
+    """A write waits for a disk or an object store. Several large states may not fit in memory."""
+    plans = {name: replace(each, range=replace(each.range, end=end)) for name, each in planned_logs().items()}
+    is_next_read, put, waited = Event(), StoredState.put, list[bool]()
+
+    def slow_put(state: StoredState, *arguments: Any, **given: Any) -> list[SnapshotPart]:
+        waited.append(is_next_read.wait(5 if is_overlapped else 0.1))
+        return put(state, *arguments, **given)
+
+    def next_batches() -> Iterator[LogBatch]:
+        is_next_read.set()
+        yield batch(*FRAMES[:2])
+
+    monkeypatch.setattr(StoredState, "put", slow_put)
+    logs: list[tuple[str, Iterable[LogBatch]]] = [(CLUSTER_ID, [batch(FRAMES[0])]), ("other", next_batches())]
+    found = list(fold_logs(logs, plans=plans, write_changes=None))
+    assert [each.cluster_id for each in found] == [CLUSTER_ID, "other"]
+    assert waited == [is_overlapped, True]
 
 
 def test_other_records_are_skipped() -> None:

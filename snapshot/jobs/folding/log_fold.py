@@ -1,7 +1,8 @@
-"""Fold of logs onto their stored states, one Spark task for each log.
+"""Fold of logs onto their stored states, one log after another in a Spark task.
 
 A log is one sequence: one task reads it in order, because folding records costs less than shuffling them.
-Parallel are only logs, and the reading and writing of a log's files. The task reads its logs itself.
+Parallel are only logs, and the reading and writing of files: a task writes small states while it folds the
+next log. The task reads its logs itself.
 
 Records are folded by columns (snapshot.fold), or one by one if each change is recorded (AclsDelta). KRaft
 metadata transactions (KIP-868) are resolved here: their records count from the end marker on, those of
@@ -10,6 +11,8 @@ aborted ones never. The sources guarantee that a task sees complete transactions
 
 from __future__ import annotations
 
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from uuid import uuid4
 
@@ -52,6 +55,9 @@ if TYPE_CHECKING:
 
 # Records that are buffered as objects, if they are folded one by one.
 _BUFFERED_MAX: Final = 1 << 16
+# Small states that are written at a time, beside the fold of the next log: a write waits for the disk, or for
+# the object store.
+_FINISHED_AT_A_TIME: Final = 4
 
 
 class FoldedLog(NamedTuple):
@@ -74,8 +80,8 @@ def fold_logs(
     Args:
         logs: cluster id and batches of each log, in offset order; see sources.log_range.read_ranges.
         plans: by cluster id.
-        write_changes: called once for each log with changes, which are rows of CHANGES_ARROW in any order;
-            see JobSink.
+        write_changes: called once for each log with changes, which are rows of CHANGES_ARROW in any order,
+            by several threads; see JobSink.
         isolates_logs: return an error of a log as its ``failure``, and fold the others.
 
     Raises:
@@ -85,14 +91,29 @@ def fold_logs(
         SparkJobError: records out of order or beyond a plan's end: the log was trimmed or truncated.
     """
     failures = LogFailures(is_collecting=isolates_logs)
-    for cluster_id, batches in logs:
+
+    def finished(cluster_id: str, fold: LogFold) -> FoldedLog:
         summary: str | None = None
         with failures.collect(cluster_id):
-            fold = LogFold(plans[cluster_id])
-            for batch in batches:
-                fold.take(batch)
             summary = msgspec.json.encode(fold.finish(write_changes)).decode()
-        yield FoldedLog(cluster_id, summary, failures.by_cluster.get(cluster_id))
+        return FoldedLog(cluster_id, summary, failures.by_cluster.get(cluster_id))
+
+    with ThreadPoolExecutor(_FINISHED_AT_A_TIME) as pool:
+        pending = deque[Future[FoldedLog]]()
+        for cluster_id, batches in logs:
+            plan = plans[cluster_id]
+            with failures.collect(cluster_id):
+                fold = LogFold(plan)
+                for batch in batches:
+                    fold.take(batch)
+                pending.append(pool.submit(finished, cluster_id, fold))
+            if cluster_id in failures.by_cluster:
+                yield FoldedLog(cluster_id, None, failures.by_cluster[cluster_id])
+            # A large state is written alone, as several of them may not fit in memory.
+            while len(pending) > (_FINISHED_AT_A_TIME if plan.is_small else 0):
+                yield pending.popleft().result()
+        for each in pending:
+            yield each.result()
 
 
 class LogFold:

@@ -77,6 +77,11 @@ class LogPlan:
         return self.range.start < self.start
 
     @property
+    def is_small(self) -> bool:
+        """Whether the new state is known to have few ACLs."""
+        return (0 if self.base is None else self.base.count) + self.end - self.range.start <= _SMALL
+
+    @property
     def source(self) -> str:
         """The log's name in errors."""
         topic_id = uuid_to_string(self.identity.topic_id)

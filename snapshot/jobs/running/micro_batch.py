@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from snapshot.jobs.running.job import JobObserver, JobSettings, JobSink
     from snapshot.jobs.sources.logs import FollowedLog
 
-#: A task for each of many small logs takes longer than their work.
-_TASKS_PER_CORE: Final = 4
+#: More would balance the cores better, but each task has clients of its own.
+_TASKS_PER_CORE: Final = 2
 
 
 class MicroBatches:
