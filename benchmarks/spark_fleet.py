@@ -24,7 +24,7 @@ from snapshot.jobs.running.fleet import Fleet
 from snapshot.jobs.running.job import JobSettings
 from snapshot.jobs.running.query import RunControl
 from snapshot.jobs.session.spark_session import spark_session
-from snapshot.jobs.snapshots.snapshots_job import run_snapshots
+from snapshot.jobs.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import TopicsPattern
 
 _TRANSACTION = 5000

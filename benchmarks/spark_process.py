@@ -25,7 +25,7 @@ from benchmarks.log_rows import read_rows_stream
 from benchmarks.spark_tasks import Batch, Done, Task, answer_tasks, done_of
 from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.session.spark_session import spark_session
-from snapshot.jobs.snapshots.snapshots_job import run_snapshots
+from snapshot.jobs.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import FollowedLog, resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 

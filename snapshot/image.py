@@ -2,19 +2,22 @@
 
 Source: org.apache.kafka.image.AclsImage, MetadataProvenance. An image is a large immutable base of columns
 (snapshot.columns) under a persistent map of later changes. The next image therefore costs only what changed,
-also at a million ACLs, and older images stay valid. ``AclsDelta`` builds images.
+also at a million ACLs, and older images stay valid. ``AclsDelta`` builds images from changes,
+``restore_image`` from tables of ACLs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Final
 
 import msgspec
 
-from records.columns.acl_table import AppliedAcl
+from records.columns.acl_table import AclTable, AppliedAcl
 from records.ids import Uuid
 from snapshot.columns import AclColumns
+from snapshot.digest import DIGEST_MASK
+from snapshot.fold import Fold
 from snapshot.metadata_image import MetadataImage
 from snapshot.persistent_map import PersistentMap, with_item
 
@@ -185,3 +188,27 @@ class AclsImage(msgspec.Struct, eq=False, gc=False):
 
 
 AclsImage.EMPTY = AclsImage(AclColumns.EMPTY, _UNCHANGED, count=0, digest=0, provenance=NOWHERE)
+
+
+def restore_image(
+    tables: Iterable[AclTable],
+    *,
+    provenance: Provenance,
+    metadata: MetadataImage = MetadataImage.EMPTY,
+) -> AclsImage:
+    """The image of exactly these ACLs; of two with the same id the later one (I8)."""
+    fold = Fold(lambda _: AclColumns.EMPTY)
+    for table in tables:
+        fold.put_table(table)
+    fold.settle()
+    return AclsImage.restored(
+        AclColumns.concat([fold.rows]),
+        digest=fold.digest & DIGEST_MASK,
+        provenance=provenance,
+        metadata=metadata,
+    )
+
+
+def image_of(table: AclTable) -> AclsImage:
+    """The image of ACLs that belong to no single log."""
+    return restore_image([table], provenance=Provenance(0, -1, 0))

@@ -139,7 +139,7 @@ def plan_command(
     from authorizer.engine.decisions.notes import unknown_release
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.request_traffic import Window
-    from snapshot.restore import image_of
+    from snapshot.image import image_of
 
     if output is not None and given("--acls") is not None:
         raise click.UsageError(

@@ -5,7 +5,7 @@
     jsonl   payloads as kafka-dump-log prints them, feature levels first
     csv     RFC 4180, UTF-8, a header; codes by name, or by number where they have none; a text that a
             spreadsheet would run as a formula is prefixed with ', see csv_cell.py
-    kip11   one JSON document, a line for each resource, see kip11.py
+    kip11   one JSON document, a line for each resource, see kip11_resources
 
 Kafka's .checkpoint is in kraft_checkpoint.py. ACLs are sorted (by type, name, pattern, principal, ...), so
 equal states give equal files. Files are written atomically.
@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import IO, TYPE_CHECKING
+from collections import defaultdict
+from itertools import groupby
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
@@ -30,11 +32,12 @@ from snapshot.errors import SnapshotError
 from snapshot.files.atomic_file import atomic_write
 from snapshot.files.csv_cell import CSV_HEADER, cell_of_text
 from snapshot.files.export_format import ExportFormat
-from snapshot.files.kip11 import kip11_resources
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from records.entries import AccessControlEntryRecord
     from snapshot.image import AclsImage
 
 
@@ -125,3 +128,54 @@ def _write_kip11(file: IO[bytes], records: list[AccessControlEntryRecord]) -> No
         file.write(separator + msgspec.json.encode(resource))
         separator = b",\n"
     file.write(b"\n]}\n")
+
+
+def kip11_resources(records: Iterable[AccessControlEntryRecord]) -> Iterator[dict[str, Any]]:
+    """Yield the resources of a document in KIP-11's JSON, sorted; the ACLs may come in any order.
+
+    KIP-11 has one document for each resource, ``{"version": 1, "acls": [...]}``, whose entries say "principal
+    P is ALLOWED or DENIED operations O1, O2 from hosts H1, H2". Here one document holds all resources with
+    names:
+
+        {"version": 1,
+         "resources": [
+           {"resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL",
+            "acls": [
+              {"principal": "User:alice", "permissionType": "ALLOW",
+               "operations": ["READ", "DESCRIBE"], "hosts": ["10.0.0.1", "10.0.0.2"]}]}]}
+
+    An entry means each of its operations from each of its hosts, so hosts share an entry only if they have
+    all operations in common. Ids, and with them equal content under two ids (I8), are lost. Codes without a
+    name are written as numbers. Equal sets of ACLs give equal documents.
+    """
+    for resource, acls in groupby(sorted(records, key=_by_resource), key=_by_resource):
+        resource_type, name, pattern_type = resource
+        yield {
+            "resourceType": code_to_name(ResourceType, resource_type),
+            "resourceName": name,
+            "patternType": code_to_name(PatternType, pattern_type),
+            "acls": _entries(acls),
+        }
+
+
+def _by_resource(record: AccessControlEntryRecord) -> tuple[int, str, int]:
+    return record.resource_type, record.resource_name, record.pattern_type
+
+
+def _entries(records: Iterable[AccessControlEntryRecord]) -> list[dict[str, Any]]:
+    """The entries of one resource: operations by principal and host, then hosts with equal operations."""
+    operations: defaultdict[tuple[str, int, str], set[int]] = defaultdict(set)
+    for record in records:
+        operations[record.principal, record.permission_type, record.host].add(record.operation)
+    hosts: defaultdict[tuple[str, int, tuple[int, ...]], list[str]] = defaultdict(list)
+    for (principal, permission_type, host), codes in operations.items():
+        hosts[principal, permission_type, tuple(sorted(codes))].append(host)
+    return [
+        {
+            "principal": principal,
+            "permissionType": code_to_name(AclPermissionType, permission_type),
+            "operations": [code_to_name(AclOperation, code) for code in codes],
+            "hosts": sorted(hosts[principal, permission_type, codes]),
+        }
+        for principal, permission_type, codes in sorted(hosts)
+    ]

@@ -23,8 +23,14 @@ from records.entries import METADATA_VERSION_FEATURE
 from records.metadata_version import metadata_version_name
 from snapshot.errors import SnapshotError, SnapshotMissingError, SnapshotRefusedError
 from snapshot.files.atomic_file import atomic_write, make_directories
-from snapshot.files.kraft_batches import SnapshotBatches, feature_records
-from snapshot.files.kraft_checkpoint import BOOTSTRAP_NAME, acl_records, checkpoint_name, read_checkpoint
+from snapshot.files.kraft_checkpoint import (
+    BOOTSTRAP_NAME,
+    SnapshotBatches,
+    acl_records,
+    checkpoint_name,
+    feature_records,
+    read_checkpoint,
+)
 from snapshot.image import AclsImage
 
 #: 3.6-IV2: without metadata transactions a controller refuses more than 10,000 records at its start.

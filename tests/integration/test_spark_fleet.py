@@ -26,7 +26,7 @@ from snapshot.jobs.planning.log_states import LogStates, search_bases
 from snapshot.jobs.running.fleet import Fleet
 from snapshot.jobs.running.job import JobSettings
 from snapshot.jobs.running.query import RunControl
-from snapshot.jobs.snapshots.snapshots_job import run_snapshots
+from snapshot.jobs.snapshots_job import run_snapshots
 from snapshot.jobs.sources.log_failures import answered
 from snapshot.jobs.sources.logs import TopicsPattern, resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore

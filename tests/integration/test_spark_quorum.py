@@ -26,7 +26,7 @@ from authorizer.cli.main import cli
 from records.log.open import open_log
 from replay.load_image import load_image
 from snapshot.jobs.running.job import BatchReport, JobSettings
-from snapshot.jobs.snapshots.snapshots_job import run_snapshots
+from snapshot.jobs.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 from support.kafka_broker import Broker, jar_broker

@@ -31,7 +31,7 @@ from snapshot.errors import SparkJobError
 from snapshot.jobs.running.job import BatchReport
 from snapshot.jobs.running.micro_batch import MicroBatches
 from snapshot.jobs.session.spark_session import has_session, spark_session
-from snapshot.jobs.snapshots.snapshots_job import run_snapshots
+from snapshot.jobs.snapshots_job import run_snapshots
 from snapshot.store.layout import shard_part_name
 from support.data import real_log
 from support.directory_logs import batch_bytes, write_segment

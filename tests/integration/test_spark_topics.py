@@ -39,7 +39,7 @@ from snapshot.jobs.counts.counts_job import run_counts
 from snapshot.jobs.folding.log_plan import LogPlan, LogResult
 from snapshot.jobs.running.job import BatchReport, JobSettings, LogReport
 from snapshot.jobs.running.query import run_job
-from snapshot.jobs.snapshots.snapshots_job import run_snapshots
+from snapshot.jobs.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import FollowedLog, resolve_logs
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore

@@ -21,7 +21,7 @@ from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerStat
 from records.acl import AclOperation, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
-from snapshot.restore import image_of
+from snapshot.image import image_of
 from support.snapshots import acl, acl_id
 
 STILL = np.iinfo(np.int64).max

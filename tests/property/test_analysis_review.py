@@ -19,8 +19,7 @@ from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.request_line import Logged, Request
 from records.request_traffic import Traffic
-from snapshot.image import Provenance
-from snapshot.restore import restore_image
+from snapshot.image import Provenance, restore_image
 from support import naive
 from support.acl_strategies import IDS, codes
 

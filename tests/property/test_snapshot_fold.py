@@ -16,8 +16,7 @@ from records.entries import (
 )
 from records.ids import Uuid
 from snapshot.delta import AclsDelta
-from snapshot.image import AclsImage, Provenance
-from snapshot.restore import restore_image
+from snapshot.image import AclsImage, Provenance, restore_image
 from support.digests import digest_of
 from support.snapshots import contents, logged, replayed
 from support.strategies import acl_records, record_lists, strange_acl_records

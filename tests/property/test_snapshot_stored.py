@@ -14,9 +14,8 @@ from records.acl import AclOperation, AclPermissionType, PatternType, ResourceTy
 from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, MetadataRecord
 from snapshot.columns import AclColumns
-from snapshot.files.export import export_image
+from snapshot.files.export import export_image, kip11_resources
 from snapshot.files.export_format import ExportFormat
-from snapshot.files.kip11 import kip11_resources
 from snapshot.files.kraft_checkpoint import read_checkpoint, write_checkpoint
 from snapshot.image import AclsImage
 from snapshot.store.layout import cluster_directory, parse_cluster_directory

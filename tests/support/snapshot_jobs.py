@@ -15,7 +15,7 @@ from records.log.directory import DirectoryLog
 from replay.load_image import load_image
 from snapshot.digest import digest_to_string
 from snapshot.jobs.running.job import BatchReport, JobSettings, LogReport
-from snapshot.jobs.snapshots.snapshots_job import run_snapshots
+from snapshot.jobs.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.layout import SnapshotRef
 from snapshot.store.manifest import SnapshotManifest

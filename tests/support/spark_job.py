@@ -35,7 +35,7 @@ from snapshot.jobs.planning.log_states import BaseSearch, LogStates
 from snapshot.jobs.running import micro_batch
 from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.session.spark_session import spark_session
-from snapshot.jobs.snapshots.snapshots_job import run_snapshots
+from snapshot.jobs.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 

@@ -18,8 +18,7 @@ from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.delta import AclsDelta
-from snapshot.image import AclsImage, Provenance
-from snapshot.restore import restore_image
+from snapshot.image import AclsImage, Provenance, restore_image
 from support.waiting import wait_until
 
 TIMEOUT_S = 60

@@ -28,7 +28,7 @@ from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import content_uuid
 from records.principal import KafkaPrincipal
-from snapshot.restore import image_of
+from snapshot.image import image_of
 from support.json_acls import acl
 from support.nodes import SOON_S
 from support.waiting import wait_until

@@ -16,8 +16,7 @@ from records.ids import uuid_to_string
 from records.log.base import LogIdentity
 from snapshot.errors import HistoryForeignError, SnapshotCorruptError, SnapshotUnsupportedError
 from snapshot.jobs.changes.change_files import history_files, write_changes
-from snapshot.jobs.changes.change_messages import messages_of
-from snapshot.jobs.changes.change_table import net_changes
+from snapshot.jobs.changes.change_table import messages_of, net_changes
 from snapshot.jobs.changes.changes_job import ChangesSink, _may_come_again
 from snapshot.jobs.changes.coverage import Coverage, covered_clusters, put_coverage, read_coverage
 from snapshot.jobs.folding.log_plan import LogPlan, LogResult

@@ -15,8 +15,8 @@ from prometheus_client.registry import Collector
 
 from records.log.base import LogIdentity
 from snapshot.fold import DeltaCounts
-from snapshot.jobs.counts.count_metrics import AclCountMetric
 from snapshot.jobs.counts.count_rows import AclKind
+from snapshot.jobs.counts.counts_job import AclCountMetric
 from snapshot.jobs.planning.log_states import LogBacklog
 from snapshot.jobs.running.job import BatchReport, LogReport
 from snapshot.jobs.running.progress_metrics import LOGS_SHOWN, JobMetrics, QueryProgress

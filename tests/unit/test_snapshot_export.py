@@ -23,9 +23,8 @@ from records.errors import EncodeError
 from records.ids import uuid_to_string
 from snapshot.digest import digest_to_string
 from snapshot.errors import SnapshotError
-from snapshot.files.export import export_image
+from snapshot.files.export import export_image, kip11_resources
 from snapshot.files.export_format import ExportFormat
-from snapshot.files.kip11 import kip11_resources
 from snapshot.files.kraft_checkpoint import read_checkpoint
 from snapshot.image import AclsImage, Provenance
 from support.data import real_log, real_log_home

@@ -29,8 +29,8 @@ from snapshot.errors import (
     SnapshotMissingError,
     SnapshotUnsupportedError,
 )
-from snapshot.files.kraft_batches import BATCH_BYTES_MAX
 from snapshot.files.kraft_checkpoint import (
+    BATCH_BYTES_MAX,
     checkpoint_name,
     decode_checkpoint,
     parse_checkpoint_name,

@@ -32,9 +32,8 @@ from records.entries import (
 )
 from snapshot.columns import has_id
 from snapshot.delta import AclsDelta
-from snapshot.image import NOWHERE, AclsImage
+from snapshot.image import NOWHERE, AclsImage, restore_image
 from snapshot.metadata_image import MetadataImage
-from snapshot.restore import restore_image
 
 if TYPE_CHECKING:
     import numpy.typing as npt

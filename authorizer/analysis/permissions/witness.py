@@ -20,7 +20,7 @@ from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerStat
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.columns.acl_table import AclTable
 from records.principal import parse_kafka_principal
-from snapshot.restore import image_of
+from snapshot.image import image_of
 
 #: The networks of a host that no ACL names: those for documentation (RFC 5737, RFC 3849), then all.
 UNNAMED_HOSTS: Final = tuple(

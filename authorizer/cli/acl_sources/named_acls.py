@@ -24,8 +24,7 @@ from records.log.directory.files import segment_name
 from records.log.open import open_log
 from records.log.url import kind_of
 from snapshot.errors import SnapshotError, SnapshotMissingError
-from snapshot.image import AclsImage, Provenance
-from snapshot.restore import image_of, restore_image
+from snapshot.image import AclsImage, Provenance, image_of, restore_image
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

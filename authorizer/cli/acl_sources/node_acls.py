@@ -22,8 +22,7 @@ from authorizer.listeners.unix_socket import connect_unix
 from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.log.directory.files import SOCKET_FILE
-from snapshot.image import AclsImage, Provenance
-from snapshot.restore import restore_image
+from snapshot.image import AclsImage, Provenance, restore_image
 
 _T = TypeVar("_T")
 

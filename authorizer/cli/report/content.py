@@ -26,7 +26,7 @@ from authorizer.engine.explanation.explain import explain
 from records.acl import AclBindingFilter, PatternType, ResourcePattern
 from records.principal import parse_kafka_principal
 from snapshot.digest import digest_to_string
-from snapshot.restore import restore_image
+from snapshot.image import restore_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

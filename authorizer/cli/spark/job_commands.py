@@ -198,7 +198,7 @@ def _snapshots_job(workspace: Workspace, keep: int | None) -> Job:
     store = workspace.store().url
 
     def start(run: JobRun) -> None:
-        from snapshot.jobs.snapshots.snapshots_job import run_snapshots
+        from snapshot.jobs.snapshots_job import run_snapshots
 
         run_snapshots(run.spark, run.settings, run.on_batch, control=run.control)
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from authorizer.cli.reviews.report import Report
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.request_traffic import Traffic, Window
-    from snapshot.jobs.requests.counted_lines import CountedLines, LineSource
+    from snapshot.jobs.counted_lines import CountedLines, LineSource
 
 
 @click.command("review", cls=Command)
@@ -141,7 +141,7 @@ def review_command(
           --changes out
     """
     from authorizer.cli.reviews.report import print_report
-    from snapshot.jobs.requests.counted_lines import LineSource, counted_lines
+    from snapshot.jobs.counted_lines import LineSource, counted_lines
 
     source = LineSource((*first, *more), file_format, line_column, cluster_column, cluster_pattern)
     _check_source(source)
@@ -188,7 +188,7 @@ def _reports(
 ) -> Iterator[Report]:
     """The report of each cluster; notes the clusters that cannot be reviewed."""
     from authorizer.cli.reviews.report import Report
-    from snapshot.jobs.requests.counted_lines import traffic_of
+    from snapshot.jobs.counted_lines import traffic_of
 
     for cluster, lines in groupby(counted, key=lambda each: each.cluster):
         traffic = traffic_of(lines)

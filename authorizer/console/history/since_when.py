@@ -20,8 +20,7 @@ from authorizer.console.history.history_states import Change, HistoryState, with
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import WILDCARD, ResourceType
 from records.principal import WILDCARD_PRINCIPAL
-from snapshot.image import NOWHERE
-from snapshot.restore import restore_image
+from snapshot.image import NOWHERE, restore_image
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

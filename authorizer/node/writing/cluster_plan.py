@@ -17,7 +17,7 @@ from authorizer.node.writing.cluster_requests import Requests, WriterRequests, c
 from records.columns.acl_table import AclTable
 from records.entries import AccessControlEntryRecord, AclRecord
 from records.ids import content_uuid
-from snapshot.restore import image_of
+from snapshot.image import image_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

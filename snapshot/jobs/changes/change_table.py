@@ -1,4 +1,4 @@
-"""The changes of a batch as one Arrow table, and the intervals that they end.
+"""The changes of a batch as one Arrow table, the intervals that they end, and their messages for a topic.
 
 An ACL is in force, under one id with one content, from the offset of the change that adds it until that of
 the change that removes or replaces it. The second one has both offsets: ``before`` has that of the first.
@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_from_name
 from records.entries import AccessControlEntryRecord
-from records.ids import Uuid
+from records.ids import Uuid, uuid_to_string
 from snapshot.jobs.folding.schema import CHANGE_ADDED, CHANGE_REMOVED, CHANGE_REPLACED, CHANGES_ARROW
 
 #: The fields of an ACL that are its content.
@@ -119,3 +120,55 @@ def _net_rows(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _hashable(acl: dict[str, Any] | None) -> tuple[tuple[str, Any], ...] | None:
     return None if acl is None else tuple(acl.items())
+
+
+# --- messages ----------------------------------------------------------------------------------------------
+
+_ROWS: Final = 4096
+_ACL: Final = {
+    "resource_type": "resourceType",
+    "resource_name": "resourceName",
+    "pattern_type": "patternType",
+    "principal": "principal",
+    "host": "host",
+    "operation": "operation",
+    "permission_type": "permissionType",
+    "offset": "offset",
+    "timestamp_ms": "timestampMs",
+}
+
+
+def messages_of(cluster_id: str, changes: pa.Table) -> Iterator[tuple[int, bytes, bytes]]:
+    """(offset, key, value) of net changes, in order: one JSON message for each.
+
+        key     <cluster id>/<id>
+        value   {"clusterId", "topicId", "offset", "timestampMs", "change": "added" | "replaced" | "removed",
+                 "id", "before": ACL | null, "after": ACL | null}
+        ACL     {"resourceType", "resourceName", "patternType", "principal", "host", "operation",
+                 "permissionType", "offset", "timestampMs"}
+
+    Ids are Kafka's 22 characters, codes their names. (clusterId, offset, id) is unique. It is the JSON form
+    of the history's rows (schema.CHANGE) in camel case.
+    """
+    for batch in changes.to_batches(max_chunksize=_ROWS):
+        for row in batch.to_pylist():
+            yield _message(cluster_id, row)
+
+
+def _message(cluster_id: str, row: dict[str, Any]) -> tuple[int, bytes, bytes]:
+    acl_id = uuid_to_string(row["id"])
+    value = {
+        "clusterId": cluster_id,
+        "topicId": row["topic_id"],
+        "offset": row["offset"],
+        "timestampMs": row["timestamp_ms"],
+        "change": row["change"],
+        "id": acl_id,
+        "before": _acl(row["before"]),
+        "after": _acl(row["after"]),
+    }
+    return row["offset"], f"{cluster_id}/{acl_id}".encode(), msgspec.json.encode(value)
+
+
+def _acl(acl: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if acl is None else {name: acl[field] for field, name in _ACL.items()}

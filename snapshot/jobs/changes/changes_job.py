@@ -21,8 +21,7 @@ from records.ids import uuid_to_string
 from records.log.open import open_exactly_once_producer
 from snapshot.errors import HistoryForeignError
 from snapshot.jobs.changes.change_files import STATE, history_files, state_url, write_changes
-from snapshot.jobs.changes.change_messages import messages_of
-from snapshot.jobs.changes.change_table import net_changes
+from snapshot.jobs.changes.change_table import messages_of, net_changes
 from snapshot.jobs.changes.coverage import BrokerLevels, Coverage, put_coverage, read_coverage
 from snapshot.jobs.changes.tables.delta_tables import DeltaHistory
 from snapshot.jobs.running.job import JobObserver, claimed, claimed_output
@@ -50,7 +49,7 @@ _DONE: Final = "commits"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTopic:
-    """A topic that takes each change as a message (change_messages.py), once.
+    """A topic that takes each change as a message (change_table.py), once.
 
     Attributes:
         url: ``kafka://HOST:PORT/TOPIC``.

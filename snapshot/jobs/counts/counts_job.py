@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from snapshot.errors import SparkJobError
 from snapshot.jobs.counts.count_files import CountFiles, state_store
-from snapshot.jobs.counts.count_metrics import AclCountMetric
 from snapshot.jobs.counts.count_rows import AclKind, CountRows, count_rows, counted_from
 from snapshot.jobs.counts.delta_lake import DeltaTables
 from snapshot.jobs.running.job import claimed, claimed_output
@@ -21,7 +26,6 @@ from snapshot.store.snapshot_store import SnapshotStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from prometheus_client.registry import Collector
     from pyspark.sql import SparkSession
 
     from snapshot.jobs.counts.count_tables import TableFormat
@@ -132,3 +136,34 @@ class CountsSink:
                 f"cluster {cluster_id} is already counted up to offset {max(ends)}, but there is no stored "
                 "state to continue. Start with another --output and --checkpoint"
             )
+
+
+class AclCountMetric(Collector):
+    """KIP-801's AclCount for Prometheus, by cluster and kind, as of the last committed batch of each log.
+
+    One gauge; a kind whose ACLs were all removed is exported as 0.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Mapping[str, Mapping[AclKind, int]] = MappingProxyType({})
+
+    def publish(self, cluster_id: str, counts: Mapping[AclKind, int]) -> None:
+        """Set the counts of one cluster. Called by one thread."""
+        before = self._counts.get(cluster_id, {})
+        # A single assignment: a scrape in another thread sees either the old or the new counts.
+        self._counts = {**self._counts, cluster_id: {**dict.fromkeys(before, 0), **counts}}
+
+    def describe(self) -> list[Metric]:
+        """Empty: the registry has no other metrics of these names."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        family = GaugeMetricFamily(
+            "kafka_server_authorizer_aclcount",
+            "ACLs in force (KIP-801 AclCount).",
+            labels=["cluster_id", *AclKind._fields],
+        )
+        for cluster_id, counts in sorted(self._counts.items()):
+            for kind, count in sorted(counts.items()):
+                family.add_metric([cluster_id, *kind], count)
+        yield family

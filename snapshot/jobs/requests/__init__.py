@@ -1,1 +1,0 @@
-"""The job that counts the requests of an authorizer's log."""
