@@ -6,6 +6,7 @@ inclusive, end offsets are exclusive. One thread uses a log; another one may end
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self
@@ -28,6 +29,8 @@ Mode = Literal["read", "write", "create"]
 #: Maximum bytes of batches that one read returns (at least one complete batch).
 READ_BYTES_MAX: Final = 4 * 1024 * 1024
 
+_CHECKPOINT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+
 
 @dataclass(frozen=True, slots=True)
 class LogIdentity:
@@ -48,9 +51,15 @@ class CheckpointId:
     epoch: int
     path: Path | None = None
 
+    @classmethod
+    def parse(cls, name: str, path: Path | None = None) -> CheckpointId | None:
+        """The checkpoint whose file has this name; None: it is no checkpoint's name."""
+        found = _CHECKPOINT.fullmatch(name)
+        return cls(int(found[1]), int(found[2]), path) if found else None
+
     @property
     def name(self) -> str:
-        """Kafka's name of its file."""
+        """Kafka's name of its file: ``00000000000000000266-0000000001.checkpoint``."""
         return f"{self.end_offset:020}-{self.epoch:010}.checkpoint"
 
 

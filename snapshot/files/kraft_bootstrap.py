@@ -20,6 +20,7 @@ from typing import Final
 
 from records.batch import decode_batch
 from records.entries import METADATA_VERSION_FEATURE
+from records.log.base import CheckpointId
 from records.metadata_version import metadata_version_name
 from snapshot.errors import SnapshotError, SnapshotMissingError, SnapshotRefusedError
 from snapshot.files.atomic_file import atomic_write, make_directories
@@ -27,7 +28,6 @@ from snapshot.files.kraft_checkpoint import (
     BOOTSTRAP_NAME,
     SnapshotBatches,
     acl_records,
-    checkpoint_name,
     feature_records,
     read_checkpoint,
 )
@@ -107,7 +107,7 @@ def add_to_formatted(image: AclsImage, directory: Path) -> tuple[Path, Mapping[s
 
 def _find_bootstrap(directory: Path) -> tuple[Path, AclsImage]:
     """The file that a controller of any release would read its bootstrap records from."""
-    for path in (directory / _METADATA / checkpoint_name(0, 0), directory / BOOTSTRAP_NAME):
+    for path in (directory / _METADATA / CheckpointId(0, 0).name, directory / BOOTSTRAP_NAME):
         if path.exists() and (image := read_checkpoint(path)).metadata.features:
             return path, image
     raise SnapshotMissingError(

@@ -37,6 +37,7 @@ from records.entries import (
     OtherRecord,
 )
 from records.errors import DecodeError, UnsupportedVersionError
+from records.log.base import CheckpointId
 from snapshot.errors import (
     SnapshotCorruptError,
     SnapshotError,
@@ -46,13 +47,12 @@ from snapshot.errors import (
 from snapshot.files.atomic_file import atomic_write, make_directories
 from snapshot.image import AclsImage, Provenance, restore_image
 from snapshot.metadata_image import MetadataImage
-from snapshot.snapshot_name import parse_snapshot_name, snapshot_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from records.columns.record_table import TableRecords
-    from records.log.base import CheckpointId, MetadataLog
+    from records.log.base import MetadataLog
     from records.log_batch import LazyRecords, LogRecord
 
 
@@ -113,21 +113,8 @@ def feature_records(features: Mapping[str, int]) -> list[FeatureLevelRecord]:
     return [FeatureLevelRecord(name, features[name]) for name in names]
 
 
-CHECKPOINT_SUFFIX: Final = ".checkpoint"
-
 #: The first records of a new cluster, in a formatted directory: the same format without a position in a log.
-BOOTSTRAP_NAME: Final = f"bootstrap{CHECKPOINT_SUFFIX}"
-
-
-def checkpoint_name(end_offset: int, epoch: int) -> str:
-    """``00000000000000000266-0000000001.checkpoint``."""
-    return snapshot_name(end_offset, epoch) + CHECKPOINT_SUFFIX
-
-
-def parse_checkpoint_name(name: str) -> tuple[int, int] | None:
-    """(end offset, epoch), or None for any other text."""
-    stem = name.removesuffix(CHECKPOINT_SUFFIX)
-    return parse_snapshot_name(stem) if stem != name else None
+BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
 
 
 def is_checkpoint(path: Path) -> bool:
@@ -139,7 +126,7 @@ def is_checkpoint(path: Path) -> bool:
         raise SnapshotError(f"cannot read {path}: {error.strerror or error}") from error
     # Offset 0, and the only version of record batches since Kafka has snapshots.
     is_batch = beginning[:8] == bytes(8) and beginning[MAGIC_AT:] == bytes([MAGIC])
-    return is_batch and parse_checkpoint_name(path.name) is not None
+    return is_batch and CheckpointId.parse(path.name) is not None
 
 
 def read_checkpoint(path: str | Path) -> AclsImage:
@@ -152,10 +139,10 @@ def read_checkpoint(path: str | Path) -> AclsImage:
         SnapshotError: the file cannot be read.
     """
     path = Path(path)
-    position = (0, 0) if path.name == BOOTSTRAP_NAME else parse_checkpoint_name(path.name)
-    if position is None:
+    checkpoint = CheckpointId(0, 0) if path.name == BOOTSTRAP_NAME else CheckpointId.parse(path.name)
+    if checkpoint is None:
         raise SnapshotCorruptError(
-            f"{path} has no checkpoint's name; it must be like {checkpoint_name(0, 0)}, END_OFFSET-EPOCH"
+            f"{path} has no checkpoint's name; it must be like {CheckpointId(0, 0).name}, END_OFFSET-EPOCH"
         )
     try:
         data = path.read_bytes()
@@ -163,7 +150,7 @@ def read_checkpoint(path: str | Path) -> AclsImage:
         raise SnapshotMissingError(f"there is no file {path}") from error
     except OSError as error:
         raise SnapshotError(f"cannot read {path}: {error.strerror or error}") from error
-    return decode_checkpoint(data, end_offset=position[0], epoch=position[1], source=str(path))
+    return decode_checkpoint(data, end_offset=checkpoint.end_offset, epoch=checkpoint.epoch, source=str(path))
 
 
 def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, source: str) -> AclsImage:
@@ -196,7 +183,7 @@ def write_checkpoint(image: AclsImage, directory: str | Path) -> Path:
     file, which is returned, cannot be written.
     """
     provenance = image.provenance
-    path = Path(directory) / checkpoint_name(provenance.end_offset, provenance.epoch)
+    path = Path(directory) / CheckpointId(provenance.end_offset, provenance.epoch).name
     try:
         make_directories(path.parent)
         with atomic_write(path) as file:

@@ -18,7 +18,20 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from snapshot.errors import SnapshotError
-from snapshot.snapshot_name import snapshot_name
+
+_SNAPSHOT_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{10})")
+
+
+def snapshot_name(end_offset: int, epoch: int) -> str:
+    """``00000000000000000266-0000000001``."""
+    return f"{end_offset:020d}-{epoch:010d}"
+
+
+def parse_snapshot_name(name: str) -> tuple[int, int] | None:
+    """(end offset, epoch), or None for any other text."""
+    found = _SNAPSHOT_NAME.fullmatch(name)
+    return (int(found[1]), int(found[2])) if found else None
+
 
 MANIFEST_NAME: Final = "manifest.json"
 _PART_NAME: Final = re.compile(r"part-[A-Za-z0-9][A-Za-z0-9._-]*\.parquet")

@@ -31,13 +31,13 @@ from snapshot.errors import (
     SnapshotRefusedError,
     SnapshotUnsupportedError,
 )
-from snapshot.snapshot_name import parse_snapshot_name
 from snapshot.store.layout import (
     MANIFEST_NAME,
     SnapshotRef,
     attempt_of,
     cluster_directory,
     parse_cluster_directory,
+    parse_snapshot_name,
 )
 from snapshot.store.stored import SkippedSnapshot, SnapshotState, SnapshotStatus, StoredSnapshot
 

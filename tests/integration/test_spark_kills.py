@@ -28,8 +28,7 @@ from replay.load_image import load_image
 from snapshot.jobs.changes.history import History
 from snapshot.jobs.counts.count_tables import read_count_deltas, read_counts
 from snapshot.jobs.planning.planned_offsets import parse_ends
-from snapshot.snapshot_name import parse_snapshot_name
-from snapshot.store.layout import MANIFEST_NAME
+from snapshot.store.layout import MANIFEST_NAME, parse_snapshot_name
 from snapshot.store.snapshot_store import SnapshotStore
 from support.data import TESTS
 from support.directory_logs import read_path, records_of

@@ -13,13 +13,13 @@ from records.control import (
     snapshot_header_value,
 )
 from records.entries import MetadataRecord
-from snapshot.files.kraft_checkpoint import checkpoint_name
+from records.log.base import CheckpointId
 from support.column_logs import frame_of
 
 
 def checkpoint_of(directory: Path, records: Sequence[MetadataRecord]) -> Path:
     """A checkpoint file with these records."""
-    path = directory / checkpoint_name(100, 1)
+    path = directory / CheckpointId(100, 1).name
     pieces: list[tuple[list[bytes], ControlType | None]] = [
         ([snapshot_header_value(5)], ControlType.SNAPSHOT_HEADER),
         ([frame_of(record) for record in records], None),

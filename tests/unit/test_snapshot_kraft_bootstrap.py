@@ -13,16 +13,17 @@ from records.batch import encode_batch
 from records.codecs.kraft import encode_frame
 from records.control import ControlType, encode_control_key, snapshot_footer_value, snapshot_header_value
 from records.entries import METADATA_VERSION_FEATURE, FeatureLevelRecord, MetadataRecord
+from records.log.base import CheckpointId
 from records.log.directory import DirectoryLog
 from records.metadata_version import METADATA_VERSION_3_9, metadata_version_name, parse_metadata_version
 from replay.snapshot_source import CheckpointFiles
 from snapshot.errors import SnapshotMissingError, SnapshotRefusedError
 from snapshot.files.kraft_bootstrap import add_to_formatted, write_bootstrap
-from snapshot.files.kraft_checkpoint import BOOTSTRAP_NAME, checkpoint_name, read_checkpoint
+from snapshot.files.kraft_checkpoint import BOOTSTRAP_NAME, read_checkpoint
 from support.data import real_log
 from support.snapshots import IDENTITY, acl, image_of, replayed
 
-ZERO = Path("__cluster_metadata-0", checkpoint_name(0, 0))
+ZERO = Path("__cluster_metadata-0", CheckpointId(0, 0).name)
 FEATURES = {METADATA_VERSION_FEATURE: 33, "share.version": 2}
 LEVELS = [FeatureLevelRecord(name, level) for name, level in FEATURES.items()]
 IMAGE = image_of(3, 1, 2)
@@ -109,7 +110,7 @@ def export(*args: object) -> Result:
 
 def test_the_command_chooses_features(tmp_path: Path) -> None:
     """The log's own, or the metadata.version that is named; in a formatted directory what is there."""
-    log = read_checkpoint(real_log("kraft-small") / checkpoint_name(264, 1)).metadata.features
+    log = read_checkpoint(real_log("kraft-small") / CheckpointId(264, 1).name).metadata.features
     for flags, expected in (
         ((), dict(log)),
         (("--metadata-version", "4.0"), {METADATA_VERSION_FEATURE: 25}),
@@ -153,7 +154,7 @@ def test_metadata_versions_have_names() -> None:
 def test_what_a_cluster_begins_with_is_no_state_of_its_log(tmp_path: Path) -> None:
     """KIP-1170: the log says itself what became of it."""
     log_dir = tmp_path / "__cluster_metadata-0"
-    write_bootstrap(replayed([acl(1)]), log_dir / checkpoint_name(0, 0), FEATURES)
+    write_bootstrap(replayed([acl(1)]), log_dir / CheckpointId(0, 0).name, FEATURES)
     (log_dir / "00000000000000000000.log").write_bytes(
         encode_batch([encode_frame(acl(2))], base_offset=0, epoch=1, timestamp_ms=1)
     )

@@ -23,6 +23,7 @@ from records.entries import (
 )
 from records.errors import EncodeError
 from records.ids import uuid_from_string
+from records.log.base import CheckpointId
 from snapshot.errors import (
     SnapshotCorruptError,
     SnapshotError,
@@ -31,9 +32,7 @@ from snapshot.errors import (
 )
 from snapshot.files.kraft_checkpoint import (
     BATCH_BYTES_MAX,
-    checkpoint_name,
     decode_checkpoint,
-    parse_checkpoint_name,
     read_checkpoint,
     write_checkpoint,
 )
@@ -43,9 +42,9 @@ from support.raw_records import raw_records
 from support.snapshots import acl, acl_id, contents, image_of, payload_acl, replayed
 
 CHECKPOINTS = [
-    *(("kraft-small", checkpoint_name(end_offset, 1)) for end_offset in (99, 153, 208, 264)),
-    ("kraft-trimmed", checkpoint_name(1890, 1)),
-    ("kraft-large", checkpoint_name(54_578, 1)),
+    *(("kraft-small", CheckpointId(end_offset, 1).name) for end_offset in (99, 153, 208, 264)),
+    ("kraft-trimmed", CheckpointId(1890, 1).name),
+    ("kraft-large", CheckpointId(54_578, 1).name),
 ]
 
 
@@ -138,8 +137,8 @@ IMAGE = replayed(
 
 def test_checkpoint_names_are_kafkas() -> None:
     """And no other name is one."""
-    assert checkpoint_name(266, 1) == "00000000000000000266-0000000001.checkpoint"
-    assert parse_checkpoint_name("00000000000000000266-0000000001.checkpoint") == (266, 1)
+    assert CheckpointId(266, 1).name == "00000000000000000266-0000000001.checkpoint"
+    assert CheckpointId.parse("00000000000000000266-0000000001.checkpoint") == CheckpointId(266, 1)
     for name in (
         "bootstrap.checkpoint",
         "00000000000000000266-0000000001",
@@ -147,14 +146,14 @@ def test_checkpoint_names_are_kafkas() -> None:
         "00000000000000000266-0000000001.checkpoint.checkpoint",
         "00000000000000000266.snapshot",
     ):
-        assert parse_checkpoint_name(name) is None
+        assert CheckpointId.parse(name) is None
 
 
 @pytest.mark.parametrize("image", [IMAGE, AclsImage.EMPTY, image_of(1)], ids=repr)
 def test_a_checkpoint_restores_acls_and_features(tmp_path: Path, image: AclsImage) -> None:
     """ACLs, features and provenance come back; offsets and times of the ACLs are not in the format."""
     path = write_checkpoint(image, tmp_path / "new" / "directory")
-    assert path.name == checkpoint_name(image.provenance.end_offset, image.provenance.epoch)
+    assert path.name == CheckpointId(image.provenance.end_offset, image.provenance.epoch).name
     again = read_checkpoint(path)
     time_ms = image.provenance.timestamp_ms
     assert contents(again) == {found.record.id: AppliedAcl(found.record, None, time_ms) for found in image}
@@ -355,7 +354,7 @@ def test_every_truncation_and_flipped_bit_of_a_real_file_is_found(name: str) -> 
 
 def test_files_that_are_not_there_or_not_checkpoints(tmp_path: Path) -> None:
     """Each with its path."""
-    name = checkpoint_name(1, 1)
+    name = CheckpointId(1, 1).name
     with pytest.raises(SnapshotMissingError, match=f"there is no file {tmp_path / name}"):
         read_checkpoint(tmp_path / name)
     with pytest.raises(SnapshotCorruptError, match="has no checkpoint's name"):

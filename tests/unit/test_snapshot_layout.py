@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from snapshot.errors import SnapshotError
-from snapshot.snapshot_name import parse_snapshot_name, snapshot_name
 from snapshot.store.layout import (
     SnapshotRef,
     cluster_directory,
     is_part_name,
     parse_cluster_directory,
+    parse_snapshot_name,
     part_name,
+    snapshot_name,
 )
 from support.snapshots import CLUSTER
 

@@ -15,8 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from records.ids import Uuid
 from records.log.base import LogIdentity
 from snapshot.errors import SnapshotError, SnapshotMissingError
-from snapshot.snapshot_name import snapshot_name
-from snapshot.store.layout import MANIFEST_NAME
+from snapshot.store.layout import MANIFEST_NAME, snapshot_name
 from snapshot.store.retention import GRACE_S, WRITING_S
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage

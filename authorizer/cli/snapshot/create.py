@@ -89,14 +89,15 @@ def import_command(*, checkpoint: Path, cluster_id: str | None, keep: int | None
           /var/kafka/__cluster_metadata-0/00000000000000000264-0000000001.checkpoint
       aclog snapshot import --snapshots STORE --cluster-id Xsx_GfhLTgSDM3CjAFsT0Q FILE.checkpoint
     """
-    from snapshot.files.kraft_checkpoint import checkpoint_name, is_checkpoint, read_checkpoint
+    from records.log.base import CheckpointId
+    from snapshot.files.kraft_checkpoint import is_checkpoint, read_checkpoint
 
     workspace = Workspace.given()
     workspace.store()  # fail early if the option is missing
     if not is_checkpoint(checkpoint):
         raise click.UsageError(
-            f"{checkpoint} is not one of Kafka's snapshots: their names look like {checkpoint_name(264, 1)}, "
-            "and they are in a directory with the *.log files of a metadata log"
+            f"{checkpoint} is not one of Kafka's snapshots: their names look like "
+            f"{CheckpointId(264, 1).name}, and they are in a directory with the *.log files of a metadata log"
         )
     with Waiting(f"reading {shown(checkpoint.name)}"):
         image = read_checkpoint(checkpoint)

@@ -184,12 +184,13 @@ def _is_stdout(output: Path) -> bool:
 
 def _write(image: AclsImage, export_format: str, output: Path, *, raw_cells: bool) -> Path | None:
     """Write the image; returns the file's path, None for stdout."""
+    from records.log.base import CheckpointId
     from snapshot.files.export import export_image
-    from snapshot.files.kraft_checkpoint import checkpoint_name, write_checkpoint
+    from snapshot.files.kraft_checkpoint import write_checkpoint
 
     if export_format in _KAFKA_FORMATS:
         directory = Path() if output == _STDOUT else output
-        require_new(directory / checkpoint_name(image.provenance.end_offset, image.provenance.epoch))
+        require_new(directory / CheckpointId(image.provenance.end_offset, image.provenance.epoch).name)
         with Waiting("writing"):
             return write_checkpoint(image, directory)
     if output != _STDOUT:

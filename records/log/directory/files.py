@@ -43,7 +43,6 @@ META_PROPERTIES_FILE: Final = "meta.properties"
 METADATA_LOG_DIRECTORY: Final = "__cluster_metadata-0"
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log")
-_CHECKPOINT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -74,8 +73,8 @@ def list_directory(directory: Path) -> Listing:
         for entry in entries:
             if match := _SEGMENT.fullmatch(entry.name):
                 segments.append(SegmentId(int(match[1]), entry.inode()))
-            elif match := _CHECKPOINT.fullmatch(entry.name):
-                checkpoints.append(CheckpointId(int(match[1]), int(match[2]), Path(entry.path)))
+            elif checkpoint := CheckpointId.parse(entry.name, Path(entry.path)):
+                checkpoints.append(checkpoint)
     return Listing(tuple(sorted(segments)), tuple(sorted(checkpoints)))
 
 
