@@ -1,7 +1,7 @@
 """Command, Group and LazyGroup: click's classes, with aclog's checks and late imports.
 
 click takes the last value of an option that is given twice and drops the others silently. These classes
-refuse such a command line, and one that names two sources of ACLs, two formats, or a file that exists.
+refuse such a command line, and one that names two sources of ACLs, formats or states, or a file that exists.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from authorizer.cli.output_file import FORCE_OPTION, OutputFile
 _ALTERNATIVES: Final = {
     (*SOURCE_FLAGS, "--history"): "each names a source of ACLs",
     ("--json", "--csv"): "each is a format of the output",
+    ("--at-offset", "--at-time"): "each names a state",
+    ("--cluster-column", "--cluster-pattern"): "each gives the cluster of a line",
 }
 
 

@@ -95,10 +95,11 @@ store_option: Final = remembered_option(
     help="The snapshot store: a path, or a URL of a file system that fsspec supports.  [default: "
     "aclog.snapshot.store of --config]",
 )
+RELEASE: Final = click.Choice([version.value for version in KafkaVersion])
 release_option: Final = remembered_option(
     "--as",
     metavar="RELEASE",
-    type=click.Choice([version.value for version in KafkaVersion]),
+    type=RELEASE,
     help=f"The Kafka release whose rules apply: one of {', '.join(KafkaVersion)}.  [default: "
     "aclog.kafka.version of --config, else the release of the log's brokers; if neither is known, ALLOWED is "
     "what every release allows]",
@@ -242,12 +243,22 @@ def _point(text: str) -> int | datetime:
     return int(text) if text.isascii() and text.isdigit() else _time(text)
 
 
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        # The error does not repeat the text, which may be a secret without its key.
+        raise ValueError("a setting is KEY=VALUE")
+    return key, value
+
+
 PRINCIPAL: Final = Parsed("TYPE:NAME", _principal)
 OPERATION: Final = Parsed("OPERATION", _operation, _OPERATIONS)
 PATTERN_TYPE: Final = Parsed("ANY|MATCH|LITERAL|PREFIXED", _pattern_type, _PATTERN_TYPES)
 DURATION: Final = Parsed("DURATION", _duration_ms)
 TIME: Final = Parsed("TIME", _time)
 POINT: Final = Parsed("OFFSET|TIME", _point)
+#: A setting in the form of the tools of Kafka and Spark.
+PAIR: Final = Parsed("KEY=VALUE", _pair)
 #: Of a new cluster; stored ids may have any form.
 CLUSTER_ID: Final = Parsed("ID", parse_cluster_id)
 METADATA_VERSION: Final = Parsed("VERSION", parse_metadata_version)

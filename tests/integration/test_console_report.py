@@ -627,7 +627,7 @@ def test_wrong_usage_is_reported_and_nothing_is_written(
     file = tmp_path / "report.html"
     to = ("--output", file)
     assert (
-        "exclude each other"
+        "cannot be used together: each names a state"
         in aclog("--log", REAL, "--at-offset", 3, "--at-time", "2026-01-01", *to, code=2).output
     )
     assert "has no record of" in aclog("--log", REAL, "--since", "2020-01-01", *to, code=2).output

@@ -130,9 +130,11 @@ def open_target(
 
 
 def write_copy(
-    log: MetadataLog, add: list[AccessControlEntryRecord], remove: list[AccessControlEntryRecord],
+    log: MetadataLog,
+    add: list[AccessControlEntryRecord],
+    remove: list[AccessControlEntryRecord],
     attempt: WriteAttempt,
-) -> int | None:  # fmt: skip
+) -> int | None:
     """Write in atomic batches; returns the log's end offset, None if there is nothing to write."""
     total = len(add) + len(remove)
     with Progress("ACLs written") as progress:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from authorizer.cli.command import Command
-from authorizer.cli.options import CLUSTER_ID, DURATION, config_option, json_option, log_option
+from authorizer.cli.options import CLUSTER_ID, DURATION, PAIR, config_option, json_option, log_option
 from authorizer.cli.rendering.output import answer, print_json, shown
 from authorizer.cli.workspace import Workspace
 from records.errors import LogError, LogNotFoundError, LogUrlError
@@ -42,7 +42,7 @@ from records.log.url import POLLED, QUORUM, TOPIC, kind_of
 )
 @click.option(
     "--topic-config",
-    metavar="KEY=VALUE",
+    type=PAIR,
     multiple=True,
     help="Of a topic: a Kafka topic setting. Repeatable.",
 )
@@ -57,7 +57,7 @@ def create_command(
     replication_factor: int | None,
     min_insync_replicas: int | None,
     delete_retention_ms: int | None,
-    topic_config: tuple[str, ...],
+    topic_config: tuple[tuple[str, str], ...],
     cluster_id: str | None,
     if_not_exists: bool,
     as_json: bool,
@@ -80,7 +80,7 @@ def create_command(
         "replication_factor": replication_factor,
         "min_insync_replicas": min_insync_replicas,
         "delete_retention_ms": delete_retention_ms,
-        "config": _topic_config(topic_config) or None,
+        "config": dict(topic_config) or None,
     }
     settings: dict[str, Any] = {name: value for name, value in topic_options.items() if value is not None}
     _require_creatable(url, settings, cluster_id)
@@ -153,13 +153,3 @@ def _existing_identity(url: str, client: Mapping[str, str]) -> LogIdentity | Non
             return log.identity
     except LogNotFoundError:
         return None
-
-
-def _topic_config(given: tuple[str, ...]) -> dict[str, str]:
-    config = {}
-    for text in given:
-        key, separator, value = text.partition("=")
-        if not separator or not key:
-            raise click.BadParameter(f"`{text}` is not KEY=VALUE", param_hint="--topic-config")
-        config[key] = value
-    return config

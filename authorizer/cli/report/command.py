@@ -144,7 +144,8 @@ def report_command(
     scope = Scope(tuple(sorted({str(each) for each in principals})), resource_scope)
     workspace = Workspace.given()
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
-    state_source = _source(workspace, _point(at_offset, at_time), since, with_history=form == "html")
+    at = at_time if at_offset is None else at_offset
+    state_source = _source(workspace, at, since, with_history=form == "html")
     _check_size(len(scope.table(state_source.image.merged().columns)), form)
     teams = Teams(workspace.config.console_teams)
     rules = _lint_rules(workspace.config.console_lint_rules)
@@ -164,12 +165,6 @@ def _lint_rules(path: str | None) -> LintRules:
         return read_lint_rules(path)
     except FileFormatError as error:
         raise Failure(str(error), ExitCode.USAGE, "`aclog lint --help` has an example.") from error
-
-
-def _point(at_offset: int | None, at_time: datetime | None) -> int | datetime | None:
-    if at_offset is not None and at_time is not None:
-        raise click.UsageError("--at-offset and --at-time exclude each other")
-    return at_time if at_offset is None else at_offset
 
 
 def _source(

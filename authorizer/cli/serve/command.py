@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.options import config_option, log_option, snapshots_option
-from authorizer.cli.serve.node_servers import follow_settings, open_admin_server, serve_fleet, serve_node
+from authorizer.cli.serve.node_servers import follow_settings, open_admin_server, open_node, serve_node
 from authorizer.cli.signals import Hangups, ends_on_signals
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.keys.names import (
@@ -20,9 +19,6 @@ from authorizer.configuration.keys.names import (
     WORKERS,
 )
 from authorizer.configuration.listeners import EVERY_LISTENER
-
-if TYPE_CHECKING:
-    from authorizer.configuration.load import Config
 
 
 @click.command("serve", cls=Command)
@@ -139,7 +135,7 @@ def serve_command(
     """
     from authorizer.configuration.log_setup import setup_logging
     from authorizer.node.audit.audit_writer import AuditWriter
-    from authorizer.node.node import Node
+    from authorizer.node.fleet import Fleet, require_cluster_logs
     from authorizer.sidecar.server import Sidecar
 
     workspace = Workspace.given(
@@ -154,8 +150,6 @@ def serve_command(
     )
     config = workspace.config
     if config.clusters:
-        from authorizer.node.fleet import require_cluster_logs
-
         require_cluster_logs(config)
     else:
         _ = workspace.log_url  # a missing one is wrong usage, before anything starts
@@ -169,9 +163,6 @@ def serve_command(
         with ends_on_signals():
             serve_workers(config)
         return
-    if config.clusters:
-        _serve_fleet(config)
-        return
     hangups = Hangups()
     output = setup_logging(config.logging_format, config.logging_level)
     with (
@@ -179,10 +170,11 @@ def serve_command(
         AuditWriter.configured(config, output) as audit,
         Sidecar(config) as sidecar,
         open_admin_server(config) as admin_server,
-        Node.open(config, lazily=True, audit=audit) as node,
+        open_node(config, audit) as node,
     ):
         follow_settings(node, audit)
-        hangups.call(node.reconfiguration.reload_on_sighup)
+        reloaded = node if isinstance(node, Fleet) else node.reconfiguration
+        hangups.call(reloaded.reload_on_sighup)
         serve_node(node, sidecar, admin_server)
 
 
@@ -193,23 +185,3 @@ def _listeners(listeners: tuple[str, ...], port: int | None) -> str | None:
             raise click.UsageError("--port is a short form of --listener: name one of the two")
         return f"PLAINTEXT://127.0.0.1:{port}"
     return ",".join(listeners) or None
-
-
-def _serve_fleet(config: Config) -> None:
-    from authorizer.configuration.log_setup import setup_logging
-    from authorizer.node.audit.audit_writer import AuditWriter
-    from authorizer.node.fleet import Fleet
-    from authorizer.sidecar.server import Sidecar
-
-    hangups = Hangups()
-    output = setup_logging(config.logging_format, config.logging_level)
-    with (
-        ends_on_signals(),
-        AuditWriter.configured(config, output) as audit,
-        Sidecar(config) as sidecar,
-        open_admin_server(config) as admin_server,
-        Fleet(config, audit=audit) as fleet,
-    ):
-        follow_settings(fleet, audit)
-        hangups.call(fleet.reload_on_sighup)
-        serve_fleet(fleet, sidecar, admin_server)

@@ -43,22 +43,26 @@ def follow_settings(node: Node | Fleet, audit: AuditWriter) -> None:
         node.reconfiguration.subscribe(lambda config: audit.set_level(AUDIT_LEVELS[config.audit_level]))
 
 
-def serve_node(node: Node, sidecar: Sidecar | ConsoleServer, admin_server: AdminServer | None) -> NoReturn:
-    """Start the node, and serve it until a signal, which is raised."""
+def open_node(config: Config, audit: AuditWriter) -> Node | Fleet:
+    """Open the node, or prepare those of several clusters."""
+    from authorizer.node.fleet import Fleet
+    from authorizer.node.node import Node
+
+    return Fleet(config, audit=audit) if config.clusters else Node.open(config, lazily=True, audit=audit)
+
+
+def serve_node(
+    node: Node | Fleet, sidecar: Sidecar | ConsoleServer, admin_server: AdminServer | None
+) -> NoReturn:
+    """Start the node or the fleet, and serve it until a signal, which is raised."""
+    from authorizer.node.fleet import Fleet
     from authorizer.sidecar.server import Sidecar
 
-    opening = node.start()
     if admin_server is not None and isinstance(sidecar, Sidecar):
         sidecar.accompany(admin_server)
+    if isinstance(node, Fleet):
+        with nullcontext() if admin_server is None else admin_server.start_fleet(node):
+            sidecar.serve_fleet(node)
+    opening = node.start()
     with nullcontext() if admin_server is None else admin_server.start(node, opening):
         sidecar.serve(node)
-
-
-def serve_fleet(fleet: Fleet, sidecar: Sidecar | ConsoleServer, admin_server: AdminServer | None) -> NoReturn:
-    """Serve a fleet until a signal, which is raised."""
-    from authorizer.sidecar.server import Sidecar
-
-    if admin_server is not None and isinstance(sidecar, Sidecar):
-        sidecar.accompany(admin_server)
-    with nullcontext() if admin_server is None else admin_server.start_fleet(fleet):
-        sidecar.serve_fleet(fleet)

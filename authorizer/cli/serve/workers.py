@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,7 @@ import click
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.errors import ConfigError
 from authorizer.cli.failure import ExitCode, Failure, failure_of
-from authorizer.cli.serve.node_servers import follow_settings, open_admin_server, serve_fleet, serve_node
+from authorizer.cli.serve.node_servers import follow_settings, open_admin_server, serve_node
 from authorizer.cli.signals import run_as_child
 from authorizer.configuration.keys.names import CONSOLE_COUNTS, CONSOLE_HISTORY
 from authorizer.configuration.log_setup import set_logging_level, setup_logging
@@ -31,7 +31,7 @@ from authorizer.sidecar.workers.worker import WorkerStopping
 from records.install_command import install_command
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from authorizer.admin_server.server import AdminServer
@@ -70,47 +70,45 @@ def _require_parquet(config: Config) -> None:
 
 
 def _work(settings: Mapping[str, Config], worker: Worker, lifeline: int) -> None:
-    config = settings[DEFAULT_CLUSTER]
     if worker.is_console:
         _let_workers_go_first()
-    serve = partial(_serve_fleet, settings) if config.clusters else partial(_serve, config)
-    run_as_child(lifeline, partial(serve, worker))
+    run_as_child(lifeline, partial(_serve, settings, worker))
 
 
-def _serve(config: Config, worker: Worker) -> None:
-    place = worker.directory
-    output = setup_logging(config.logging_format, config.logging_level, shared_by=place.output_lock)
-    writer = (
-        nullcontext()
-        if worker.is_writer
-        else closing(ForwardedWrites(place, config.acl_update_timeout_ms, writable=worker.writable))
-    )
+def _serve(settings: Mapping[str, Config], worker: Worker) -> None:
+    config = settings[DEFAULT_CLUSTER]
+    lock = worker.directory.output_lock
+    output = setup_logging(config.logging_format, config.logging_level, shared_by=lock)
     with (
         AuditWriter.configured(config, output, worker.instance_number) as audit,
         _server(config, worker) as sidecar,
         _admin_server(config, worker) as admin_server,
-        writer as elsewhere,
-        Node.open(config, lazily=True, audit=audit, writer=elsewhere) as node,
+        _open_node(settings, worker, audit) as node,
     ):
         follow_settings(node, audit)
         serve_node(node, sidecar, admin_server)
 
 
-def _serve_fleet(settings: Mapping[str, Config], worker: Worker) -> None:
+@contextmanager
+def _open_node(settings: Mapping[str, Config], worker: Worker, audit: AuditWriter) -> Iterator[Node | Fleet]:
+    """The node, or those of several clusters; only the first worker writes the logs."""
     config, place = settings[DEFAULT_CLUSTER], worker.directory
-    output = setup_logging(config.logging_format, config.logging_level, shared_by=place.output_lock)
 
-    def writer(cluster: str, config: Config) -> ForwardedWrites:
+    def writer_of(cluster: str, config: Config) -> ForwardedWrites:
         return ForwardedWrites.of_cluster(place, config.acl_update_timeout_ms, cluster)
 
-    with (
-        AuditWriter.configured(config, output, worker.instance_number) as audit,
-        _server(config, worker) as sidecar,
-        _admin_server(config, worker) as admin_server,
-        Fleet(config, audit=audit, clusters=settings, writer=None if worker.is_writer else writer) as fleet,
-    ):
-        follow_settings(fleet, audit)
-        serve_fleet(fleet, sidecar, admin_server)
+    if config.clusters:
+        writer = None if worker.is_writer else writer_of
+        with Fleet(config, audit=audit, clusters=settings, writer=writer) as fleet:
+            yield fleet
+        return
+    forwarded = (
+        nullcontext()
+        if worker.is_writer
+        else closing(ForwardedWrites(place, config.acl_update_timeout_ms, writable=worker.writable))
+    )
+    with forwarded as elsewhere, Node.open(config, lazily=True, audit=audit, writer=elsewhere) as node:
+        yield node
 
 
 def _server(config: Config, worker: Worker) -> Sidecar | ConsoleServer:

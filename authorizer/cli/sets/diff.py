@@ -12,7 +12,7 @@ from authorizer.cli.acl_sources.options import acl_source, source_options
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.invocation import SOURCE_FLAGS, words
-from authorizer.cli.options import config_option, json_option
+from authorizer.cli.options import RELEASE, config_option, json_option
 from authorizer.cli.rendering.output import Waiting, note, print_json
 from authorizer.cli.workspace import Workspace
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "releases",
     metavar="RELEASE",
     multiple=True,
-    type=click.Choice([version.value for version in KafkaVersion]),
+    type=RELEASE,
     help="The Kafka release whose rules apply, for both sets; twice: for A, then for B. Without B it "
     "compares A under both releases: what an upgrade changes.",
 )

@@ -181,8 +181,6 @@ def in_force_command(*, at_offset: int | None, at_time: datetime | None, **optio
       aclog spark history in-force --history DIR --at-offset 51230
       aclog spark history in-force --history DIR --at-time 2026-11-21T02:33:16Z --principal User:alice --json
     """
-    if at_offset is not None and at_time is not None:
-        raise click.UsageError("--at-offset and --at-time cannot be used together")
     _Query(**options).run(
         lambda history: history.in_force(at_offset=at_offset, at_time=at_time),
         _in_force_text,

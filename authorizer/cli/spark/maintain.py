@@ -147,7 +147,7 @@ def _analyse_deferred(spark: Any, history: str, claim: CheckpointClaim | None, *
             try:
                 claim = CheckpointClaim(history, "output")
             except CheckpointClaimedError:
-                note("note: changes are deferred; the job that is running analyses them")
+                note("changes are deferred; the job that is running analyses them")
                 return
             on_exit.callback(claim.release)
         if not (analysed := analyse_deferred(spark, history, SettingsAnalysis.of_configs, claim)):

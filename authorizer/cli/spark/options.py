@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from authorizer.cli.options import (
+    PAIR,
     Parsed,
     completes,
     config_option,
@@ -31,14 +32,6 @@ _MASTER: Final = re.compile(
 _COORDINATES: Final = 3
 
 
-def _pair(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not separator or not key:
-        # The error does not repeat the text, which may be a secret without its key.
-        raise ValueError("a setting is KEY=VALUE")
-    return key, value
-
-
 def _master(text: str) -> str:
     """Checked here, because Spark itself reports a wrong one by a trace of Java's stack."""
     if _MASTER.fullmatch(text) is None:
@@ -57,10 +50,6 @@ def _packages(text: str) -> str:
                 f"`{package}` is not GROUP:NAME:VERSION, such as org.apache.hadoop:hadoop-azure:3.5.0"
             )
     return text
-
-
-#: A setting in the form of the tools of Kafka and Spark.
-PAIR: Final = Parsed("KEY=VALUE", _pair)
 
 
 def _refuse_removed(_ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> None:

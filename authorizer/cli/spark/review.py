@@ -172,8 +172,6 @@ def _check_source(source: LineSource) -> None:
     """Check the options of the lines before Spark starts."""
     from records.java_pattern import JavaPattern
 
-    if source.cluster_column is not None and source.cluster_pattern is not None:
-        raise click.UsageError("--cluster-column and --cluster-pattern cannot be used together")
     if source.cluster_pattern is not None:
         try:
             JavaPattern.compile_for_java(source.cluster_pattern)

@@ -9,6 +9,7 @@ import click
 
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.command import Command
+from authorizer.cli.options import RELEASE
 from authorizer.cli.rendering.output import JsonLines, answer, note, shown, utc
 from authorizer.cli.rendering.terminal import UNKNOWN, Column, Row, table_lines, width
 from authorizer.cli.spark.history import row_json
@@ -25,7 +26,7 @@ from authorizer.cli.spark.requirements import located, require_history_directory
     "--as",
     "release",
     metavar="RELEASE",
-    type=click.Choice([version.value for version in KafkaVersion]),
+    type=RELEASE,
     help="The Kafka release by whose rules who_had_access compares hosts, 3.9 to 4.4.  [default: the release "
     "that the log's brokers had registered; if there is none, what every release allows]",
 )
@@ -69,7 +70,7 @@ def sql_command(
         register(spark, located(history), hosts, cluster_id)
         for name, begin_ms in begins_ms(spark).items():
             note(
-                f"note: the tables of cluster {shown(name)} are complete from {utc(begin_ms)} on, and lack "
+                f"the tables of cluster {shown(name)} are complete from {utc(begin_ms)} on, and lack "
                 "earlier rows"
             )
         names, rows = query(spark, statement)
