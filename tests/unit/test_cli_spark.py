@@ -18,11 +18,11 @@ from click.testing import CliRunner, Result
 
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.main import cli
-from authorizer.cli.options import POINT
+from authorizer.cli.options import PAIR, POINT
 from authorizer.cli.spark import requirements
 from authorizer.cli.spark.job import Job, default_checkpoint, job_settings
 from authorizer.cli.spark.job_output import JobOutput
-from authorizer.cli.spark.options import INTERVAL_S, PAIR, JobFlags
+from authorizer.cli.spark.options import INTERVAL_S, JobFlags
 from authorizer.cli.spark.requirements import local_path, located, missing_requirement, require_spark
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.load import load_config

@@ -8,7 +8,7 @@ import { ErrorMessage } from "./error_message.js";
 import { numberOf, offsetOf } from "./view.js";
 import { ask } from "./api.js";
 import { Exports, aclColumns, isoDate, usePrintedList } from "./export.js";
-import { Pager } from "./pager.js";
+import { Pager } from "./list_controls.js";
 import { PRINTED_MAXIMUM, usePrinted } from "./print.js";
 import { time as timeOf } from "./dates.js";
 import { aclText, breakable, count, title, visible } from "./words.js";

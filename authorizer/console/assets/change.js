@@ -5,7 +5,7 @@ import { send } from "./api.js";
 import { useDraft } from "./draft.js";
 import { DecisionChange, DecisionChangeList, PAGE, viewOfRequest } from "./decision_changes.js";
 import { ErrorMessage } from "./error_message.js";
-import { Pager } from "./pager.js";
+import { Pager } from "./list_controls.js";
 import { PlanSummary } from "./plan_summary.js";
 import { useAnswer } from "./use_answer.js";
 import { OPERATIONS, TYPES, aclText, count, stateText, title, visible } from "./words.js";

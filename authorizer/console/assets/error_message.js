@@ -1,9 +1,12 @@
-// Errors of requests: final ones, and temporary ones that are retried.
+// Errors of requests: final ones, temporary ones that are retried, and a missing token.
 
-import { html } from "./htm-preact.js";
-import { UNREACHABLE } from "./api.js";
+import { html, useRef } from "./htm-preact.js";
+import { UNREACHABLE, useToken } from "./api.js";
 import { clock } from "./dates.js";
 import { visible } from "./words.js";
+
+// Status of a request without a valid token.
+export const UNAUTHENTICATED = 401;
 
 // Temporary errors: no answer, or one of a proxy or a node that is not ready.
 const TEMPORARY = [UNREACHABLE, 502, 503, 504];
@@ -23,4 +26,26 @@ export function ErrorMessage({ error }) {
   // The next try is outside of the alert, which a screen reader reads again when it changes.
   return html`<p class="error" role="alert">${what} (since ${clock(error.since)}), retrying…${error.hasAnswer ? " The last answer is shown." : ""}</p>
     <p class="notice">Next try at ${clock(error.next)}.</p>`;
+}
+
+// Form for a bearer token, if the listener requires one.
+function SignIn({ message, onToken }) {
+  const field = useRef(null);
+  const submitted = (event) => {
+    event.preventDefault();
+    useToken(field.current.value.trim());
+    onToken();
+  };
+  return html`<form class="sign-in" onSubmit=${submitted}>
+    <p role="alert">${message}</p>
+    <label>Token <input type="password" ref=${field} autocomplete="off" /></label>
+    <button>Use token</button>
+  </form>`;
+}
+
+// The error of a polled request: a missing token is asked for. `onToken`: called once it is set.
+export function PollError({ error, onToken }) {
+  if (!error) return null;
+  if (error.status === UNAUTHENTICATED) return html`<${SignIn} message=${error.message} onToken=${onToken} />`;
+  return html`<${ErrorMessage} error=${error} />`;
 }

@@ -1,9 +1,8 @@
 // Root page of a fleet: the status of each cluster, with a link to its console.
 
 import { html, render } from "./htm-preact.js";
-import { usePoll } from "./poll.js";
-import { SignIn } from "./sign_in.js";
-import { ErrorMessage } from "./error_message.js";
+import { usePoll } from "./use_answer.js";
+import { PollError } from "./error_message.js";
 import { agreementText, count, visible } from "./words.js";
 
 function Cluster({ cluster }) {
@@ -33,9 +32,7 @@ function Fleet() {
       <p class="status">${found ? html`<bdi>${visible(found.caller)}</bdi>` : null}</p>
     </header>
     <main>
-      ${error?.status === 401
-        ? html`<${SignIn} message=${error.message} onToken=${refresh} />`
-        : error ? html`<${ErrorMessage} error=${error} />` : null}
+      <${PollError} error=${error} onToken=${refresh} />
       ${found
         ? html`<p>${count(found.clusters.length, "cluster")}, ${ready} ready</p>
             <div class="scroll" tabindex="0" role="region" aria-label="Clusters">

@@ -2,8 +2,7 @@
 
 import { html, render, useEffect, useMemo, useState } from "./htm-preact.js";
 import { AclsView } from "./acls_view.js";
-import { usePoll } from "./poll.js";
-import { useAnswer } from "./use_answer.js";
+import { useAnswer, usePoll } from "./use_answer.js";
 import { AskView } from "./ask_view.js";
 import { NO_CHANGE, storedOf } from "./change.js";
 import { Copy } from "./copy.js";
@@ -15,9 +14,8 @@ import { MatrixView } from "./matrix_view.js";
 import { LABEL, NodeView } from "./node_view.js";
 import { Palette } from "./palette.js";
 import { PrintProvider, usePrint } from "./print.js";
-import { SignIn } from "./sign_in.js";
+import { ErrorMessage, PollError } from "./error_message.js";
 import { TimeBar } from "./time_bar.js";
-import { ErrorMessage } from "./error_message.js";
 import { checkedView, offsetOf, useView } from "./view.js";
 import { ZONES, setZone } from "./dates.js";
 import { datedOffset, stateAndTime, title, visible } from "./words.js";
@@ -131,9 +129,7 @@ function Console() {
     </header>
     <main class=${time && error ? "stale" : ""}>
       <p class="printed">${documentTitle}${time ? `, ${stateAndTime(time)}` : ""}<br /><bdi>${visible(location.href)}</bdi></p>
-      ${error?.status === 401
-        ? html`<${SignIn} message=${error.message} onToken=${refresh} />`
-        : error ? html`<${ErrorMessage} error=${error} />` : null}
+      <${PollError} error=${error} onToken=${refresh} />
       ${isChangeStored ? null : html`<p class="notice" role="status">The change of the ACLs is too large for this browser's storage: a reload loses it.</p>`}
       <${Problems} problems=${problems} go=${go} />
       ${time

@@ -1,7 +1,7 @@
 // The added and removed ACLs of a plan, with its warnings.
 
 import { html } from "./htm-preact.js";
-import { Pager } from "./pager.js";
+import { Pager } from "./list_controls.js";
 import { aclText, count, stateAndTime, visible } from "./words.js";
 
 const PAGE = 200;

@@ -1,11 +1,10 @@
 // The answer to a query: the last one stays while the next is loading. A request that fails for a temporary
 // reason is retried, and meanwhile the last answer to the same query stays.
 
-import { useLayoutEffect, useState } from "./htm-preact.js";
+import { useEffect, useLayoutEffect, useState } from "./htm-preact.js";
 import { TOKEN_SET, UNREACHABLE, ask } from "./api.js";
-import { failureOf, isRetried } from "./error_message.js";
+import { UNAUTHENTICATED, failureOf, isRetried } from "./error_message.js";
 
-const UNAUTHENTICATED = 401;
 const RETRY_INTERVAL_MS = 2000;
 
 export function useAnswer(path, query, dependsOn, send = ask) {
@@ -45,4 +44,40 @@ export function useAnswer(path, query, dependsOn, send = ask) {
     };
   }, dependsOn);
   return result;
+}
+
+const POLL_INTERVAL_MS = 2000;
+// A node that hangs counts as away.
+const TIMEOUT_MS = 10_000;
+
+// Polls a path while its view is open: the answer, the error of the last request, and a function to poll now.
+// After an error the last answer stays; the error has the time of the first failure. An error 401 ends the polling.
+export function usePoll(path, { isEnabled = true } = {}) {
+  const [result, setResult] = useState({ answer: null, error: null });
+  const [pollCount, setPollCount] = useState(0);
+  useEffect(() => {
+    if (!isEnabled) return undefined;
+    let timer = null;
+    const abort = new AbortController();
+    const poll = async () => {
+      try {
+        const answer = await ask(path, {}, AbortSignal.any([abort.signal, AbortSignal.timeout(TIMEOUT_MS)]));
+        setResult((last) => {
+          const isSame = !last.error && JSON.stringify(last.answer) === JSON.stringify(answer);
+          return isSame ? last : { answer, error: null };
+        });
+      } catch (error) {
+        if (abort.signal.aborted) return;
+        setResult(({ answer, error: last }) => ({ answer, error: failureOf(error, last, POLL_INTERVAL_MS, answer !== null) }));
+        if (error.status === UNAUTHENTICATED) return;
+      }
+      if (!abort.signal.aborted) timer = setTimeout(poll, POLL_INTERVAL_MS);
+    };
+    poll();
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+    };
+  }, [path, isEnabled, pollCount]);
+  return [result.answer, result.error, () => setPollCount(pollCount + 1)];
 }
