@@ -33,6 +33,7 @@ from support.admin_requests import ask, decoded, request_frame
 from support.admin_sockets import answers_api_versions
 from support.certificates import Authority
 from support.cluster_acls import ANY
+from support.connections import connected_ports
 from support.nodes import SOON_S, config_of
 from support.serving_process import admin_address, serving_process
 from support.serving_workers import holders, serving_workers
@@ -128,13 +129,13 @@ def clients_of_workers(host: str, port: int, pids: dict[int, int]) -> dict[int, 
     found: dict[int, AdminClient] = {}
 
     def find() -> bool:
-        before = open_ports(port)
+        before = connected_ports("self", port)
         client = client_of(f"{host}:{port}")
         client.list_topics(timeout=SOON_S)
 
         def workers() -> set[int]:
             """Of the open connections, when all are accepted; the client closes its first one meanwhile."""
-            holding = [list(holders(each, of_pid)) for each in open_ports(port) - before]
+            holding = [list(holders(each, of_pid)) for each in connected_ports("self", port) - before]
             return {of_pid[pid] for pids in holding for pid in pids} if all(holding) else set()
 
         numbers = wait_until(workers, "the workers of the client's connections")
@@ -144,22 +145,6 @@ def clients_of_workers(host: str, port: int, pids: dict[int, int]) -> dict[int, 
 
     wait_until(find)
     return found
-
-
-def open_ports(port: int) -> set[int]:
-    """Local ports of this process's connections to a port."""
-    inodes = set()
-    for each in Path("/proc/self/fd").iterdir():
-        try:
-            inodes.add(str(each.readlink()))
-        except FileNotFoundError:
-            continue
-    ports = set()
-    for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]:
-        fields = line.split()
-        if fields[2].endswith(f":{port:04X}") and f"socket:[{fields[9]}]" in inodes and fields[3] == "01":
-            ports.add(int(fields[1].rpartition(":")[2], 16))
-    return ports
 
 
 def test_listener_accepts_when_the_node_is_ready(new_log: Path) -> None:

@@ -35,6 +35,7 @@ from snapshot.store.layout import MANIFEST_NAME
 from snapshot.store.snapshot_store import SnapshotStore
 from support.aclog_command import aclog
 from support.class_archives import jvm_options
+from support.connections import connected_ports
 from support.digests import digest_of
 from support.directory_logs import read_path, records_of
 from support.go_programs import VERSITYGW
@@ -49,6 +50,7 @@ from support.snapshots import acl, acl_id
 from support.spark_cluster import SparkCluster, spark_cluster
 from support.topic_nodes import raw_topic, unique_topic
 from support.topic_records import topic_records
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark-cluster")]
 
@@ -494,40 +496,121 @@ def request_lines(draw: random.Random, lines: int) -> str:
     return "".join(line() for _ in range(lines))
 
 
-@pytest.mark.long
-def test_a_review_survives_a_killed_executor(
-    cluster: SparkCluster, kafka: KafkaCluster, tmp_path: Path
-) -> None:
-    """The ACLs are those of a topic; an executor is killed. The report is that of `aclog review`."""
-    draw = random.Random(5)
-    url = raw_topic(kafka.bootstrap_servers, unique_topic("review"))
-    append_random(url, draw, 12)
-    requests, events = tmp_path / "requests", tmp_path / "events"
-    for directory in (requests, events):
-        directory.mkdir()
-    for number in range(4):
-        (requests / f"{number}.log").write_text(request_lines(draw, 500))
-    conf = event_log(events) | {"spark.sql.files.openCostInBytes": str(128 << 20)}  # a task for each file
-    command = [
-        *ACLOG, "spark", "review", "--requests", requests, "--log", url, *on_cluster(cluster, conf), "--json",
-    ]  # fmt: skip
-    review = subprocess.Popen(
-        [*map(str, command)],
+def review_of(
+    cluster: SparkCluster, home: Path, *acls: str, conf: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.Popen[str]:
+    """`aclog spark review` of these ACLs and the lines of ``home / "requests"``, a task for each file."""
+    conf = {"spark.sql.files.openCostInBytes": str(128 << 20), **conf}
+    options = ["--requests", home / "requests", *acls, *on_cluster(cluster, conf), "--json"]
+    return subprocess.Popen(
+        [*ACLOG, "spark", "review", *map(str, options)],
         env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def write_requests(home: Path, draw: random.Random) -> None:
+    """Four files in ``home / "requests"``."""
+    (home / "requests").mkdir()
+    for number in range(4):
+        (home / "requests" / f"{number}.log").write_text(request_lines(draw, 500))
+
+
+def assert_is_review(stdout: str, home: Path, url: str) -> None:
+    """The lines are those of `aclog review`."""
+    requests = sorted((home / "requests").iterdir())
+    expected = aclog("review", "--requests", *requests, "--log", url, "--json")
+    assert expected.exit_code == ExitCode.NO, expected.output
+    assert list(map(json.loads, stdout.splitlines())) == list(map(json.loads, expected.stdout.splitlines()))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kill", [SparkCluster.kill_executor_in_task, SparkCluster.replace_worker_in_task])
+def test_a_review_survives_a_killed_executor_or_worker(
+    cluster: SparkCluster, kafka: KafkaCluster, tmp_path: Path, kill: Callable[[SparkCluster], object]
+) -> None:
+    """The ACLs are those of a topic; an executor or its worker is killed in a task."""
+    draw = random.Random(5)
+    kafka.wait_for_brokers()
+    url = raw_topic(kafka.bootstrap_servers, unique_topic("review"))
+    append_random(url, draw, 12)
+    write_requests(tmp_path, draw)
+    events = tmp_path / "events"
+    events.mkdir()
+    review = review_of(cluster, tmp_path, "--log", url, conf=event_log(events))
     try:
-        cluster.kill_executor_in_task()
+        kill(cluster)
         stdout, stderr = review.communicate(timeout=TIMEOUT_S)
     finally:
         review.kill()
     assert review.returncode == ExitCode.NO, stderr
     assert "ExecutorLostFailure" in lost_tasks(events)
-    expected = aclog("review", "--requests", *sorted(requests.iterdir()), "--log", url, "--json")
-    assert expected.exit_code == ExitCode.NO, expected.output
-    assert list(map(json.loads, stdout.splitlines())) == list(map(json.loads, expected.stdout.splitlines()))
+    assert_is_review(stdout, tmp_path, url)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_a_review_whose_broker_is_killed(
+    cluster: SparkCluster, kafka: KafkaCluster, tmp_path: Path, *, comes_back: bool
+) -> None:
+    """The broker is killed while the review waits for its answer: it does not answer from the start.
+
+    If it comes back, the report is that of `aclog review`; else there is none, and the error names the log.
+    """
+    draw = random.Random(6)
+    kafka.wait_for_brokers()
+    url = raw_topic(kafka.bootstrap_servers, unique_topic("review-broker"))
+    append_random(url, draw, 12)
+    write_requests(tmp_path, draw)
+    kafka.pause(1)
+    review = review_of(cluster, tmp_path, "--log", url)
+    try:
+        port = int(kafka.bootstrap_servers.rpartition(":")[2])
+        wait_until(lambda: connected_ports(review.pid, port), "a connection", timeout_s=TIMEOUT_S)
+        kafka.kill(1)
+        if comes_back:
+            kafka.start(1)
+        stdout, stderr = review.communicate(timeout=TIMEOUT_S)
+    finally:
+        review.kill()
+        if not comes_back:
+            kafka.start(1)
+    if comes_back:
+        assert review.returncode == ExitCode.NO, stderr
+        assert_is_review(stdout, tmp_path, url)
+    else:
+        assert_broker_is_missed(review, stdout, stderr, url)
+
+
+def assert_broker_is_missed(review: subprocess.Popen[str], stdout: str, stderr: str, url: str) -> None:
+    """A review has ended without a report, and with an error that names the log."""
+    assert (review.returncode, stdout) == (ExitCode.NOT_READY, ""), stderr
+    assert f"Error: {url}" in stderr
+    assert "Traceback" not in stderr
+
+
+@pytest.mark.long
+def test_a_fleets_review_whose_broker_is_killed_while_spark_counts(
+    cluster: SparkCluster, kafka: KafkaCluster, tmp_path: Path
+) -> None:
+    """The ACLs of a fleet's cluster are read after its lines are counted: the broker is away by then."""
+    draw = random.Random(7)
+    kafka.wait_for_brokers()
+    url = raw_topic(kafka.bootstrap_servers, unique_topic("review-fleet"))
+    append_random(url, draw, 12)
+    write_requests(tmp_path, draw)
+    fleet = ("--cluster-pattern", "/(requests)/", "--acls", f"requests={url}")
+    review = review_of(cluster, tmp_path, *fleet)
+    try:
+        cluster.wait_for_tasks()
+        kafka.kill(1)
+        stdout, stderr = review.communicate(timeout=TIMEOUT_S)
+    finally:
+        review.kill()
+        kafka.start(1)
+    assert_broker_is_missed(review, stdout, stderr, url)
 
 
 @pytest.mark.long

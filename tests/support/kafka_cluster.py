@@ -9,6 +9,7 @@ each broker if there are fewer.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -102,6 +103,10 @@ class KafkaCluster:
             self._processes[number].kill()
         for number in numbers:
             self._processes[number].wait()
+
+    def pause(self, number: int) -> None:
+        """SIGSTOP: the process accepts connections and does not answer."""
+        self._processes[number].send_signal(signal.SIGSTOP)
 
     def stop(self, *numbers: int) -> None:
         """SIGTERM: leadership moves first."""

@@ -84,13 +84,24 @@ class SparkCluster:
     def kill_executor_in_task(self) -> int:
         """kill -9 of the first executor that has started Python, which it does for a task; its process id."""
 
+        number = self.wait_for_tasks()[0]
+        os.kill(number, signal.SIGKILL)
+        return number
+
+    def replace_worker_in_task(self) -> None:
+        """Replace the worker of the first executor that has started Python, which it does for a task."""
+        number = self.wait_for_tasks()[0]
+        (at,) = [at for at, worker in enumerate(self.workers) if number in self.executors(worker)]
+        self.replace_worker(at)
+
+    def wait_for_tasks(self) -> list[int]:
+        """Wait for executors that have started Python, which they do for a task; their process ids."""
+
         def with_python() -> list[int]:
             found = (number for worker in self.workers for number in self.executors(worker))
             return [number for number in found if _children(number, _PYTHON_DAEMON)]
 
-        number = wait_until(with_python, "a task", timeout_s=START_S)[0]
-        os.kill(number, signal.SIGKILL)
-        return number
+        return wait_until(with_python, "a task", timeout_s=START_S)
 
     def replace_worker(self, number: int) -> None:
         """kill -9 of a worker, whose executors then end by themselves, and start another one."""
