@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.main import cli
 from authorizer.cli.shell.interactive import completed_lines
-from authorizer.cli.shell.nodes import Leaf
 from authorizer.cli.shell.paths import BadPathError, found, parse_path, shown_name, shown_path, split_words
 from authorizer.cli.shell.session import Browser, Entry
-from authorizer.cli.shell.tree import tree_of
+from authorizer.cli.shell.tree import Leaf, tree_of
 from records.entries import (
     METADATA_VERSION_FEATURE,
     BrokerRecord,

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import re2
 
-from authorizer.cli.shell.nodes import Leaf, Node
+from authorizer.cli.shell.tree import Leaf, Node
 
 _BACKSLASHED: Final = frozenset(' /\\*?{}"')
 _EMPTY: Final = '""'

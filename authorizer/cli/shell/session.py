@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 import click
 
 from authorizer.cli.rendering.output import JsonLines
-from authorizer.cli.shell.nodes import Directory, Leaf, Node
 from authorizer.cli.shell.paths import (
     BadPathError,
     Place,
@@ -19,6 +18,7 @@ from authorizer.cli.shell.paths import (
     shown_name,
     shown_path,
 )
+from authorizer.cli.shell.tree import Directory, Leaf, Node
 
 LS: Final = "ls"
 CAT: Final = "cat"

@@ -9,14 +9,14 @@ Rows are sorted by a column when a name below it is needed; ACLs become objects 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
 from authorizer.api.acl_json import acl_json
-from authorizer.cli.shell.nodes import Children, Leaf, UniformDirectory, in_order, leaf
 from records.acl import PatternType, ResourceType, code_to_name
 from records.entries import METADATA_VERSION_FEATURE, SCRAM_MECHANISMS
 from records.errors import DecodeError
@@ -24,11 +24,8 @@ from records.ids import uuid_from_string, uuid_to_string
 from records.metadata_version import metadata_version_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     import numpy.typing as npt
 
-    from authorizer.cli.shell.nodes import Directory, Node
     from records.entries import SupportedLevels
     from snapshot.columns import AclColumns
     from snapshot.image import AclsImage, Provenance
@@ -248,3 +245,59 @@ def _by_resource(columns: AclColumns) -> Directory:
 def _of_code(kind: type[PatternType | ResourceType]) -> Callable[[int], str]:
     """``TOPIC``, or the number of a code without a name."""
     return lambda code: code_to_name(kind, code)
+
+
+class Leaf(NamedTuple):
+    """A node with a value; ``text``: for people; may contain any character."""
+
+    text: str
+    value: Any
+
+
+class Directory(Protocol):
+    """Names and their nodes, computed when needed."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Distinct and sorted, as ``in_order`` sorts."""
+
+    def child(self, name: str) -> Node | None:
+        """The node of a name; None if the directory has no such name."""
+
+
+Node = Leaf | Directory
+
+
+class UniformDirectory:
+    """A directory with one function for all names."""
+
+    def __init__(self, names: Iterable[str], make: Callable[[str], Node]) -> None:
+        self._known = frozenset(names)
+        self._make = make
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        return in_order(self._known)
+
+    def child(self, name: str) -> Node | None:
+        return self._make(name) if name in self._known else None
+
+
+class Children(UniformDirectory):
+    """A directory with a function for each name."""
+
+    def __init__(self, children: Mapping[str, Callable[[], Node]]) -> None:
+        super().__init__(children, lambda name: children[name]())
+
+
+def leaf(value: str | int) -> Leaf:
+    """The leaf of a text or number."""
+    return Leaf(str(value), value)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Sort by UTF-16, as Java and kafka-metadata-shell do."""
+    ordered = sorted(names)
+    if all(map(str.isascii, ordered)):
+        return ordered
+    return sorted(ordered, key=lambda name: name.encode("utf-16-be", "surrogatepass"))

@@ -15,7 +15,6 @@ from authorizer.configuration.keys.key import (
 from authorizer.configuration.keys.names import (
     ADMIN_ADVERTISED_LISTENERS,
     ADMIN_CREDENTIALS_FILE,
-    ADMIN_IDLE_MS,
     ADMIN_LISTENERS,
     ADMIN_REQUEST_RATE,
     ADMIN_SCRAM_CREDENTIALS,
@@ -54,7 +53,7 @@ class AdminKeys(KeyGroup):
         is_per_cluster=True,
     )
     admin_connections_max_idle_ms = integer_key(
-        ADMIN_IDLE_MS,
+        "aclog.admin.connections.max.idle.ms",
         600_000,
         "Idle time after which a connection of Kafka's protocol is closed, as Kafka's "
         "connections.max.idle.ms.",

@@ -26,7 +26,6 @@ from authorizer.configuration.keys.names import (
     LISTENER_PREFIX,
     LISTENERS,
     LOG_URL,
-    NODE_ID,
     PROTOCOL_MAP,
     SSL_CIPHER_SUITES,
     SSL_CLIENT_AUTH,
@@ -239,7 +238,7 @@ class KafkaKeys(KeyGroup):
         environment=False,
     )
     node_id = integer_key(
-        NODE_ID,
+        "node.id",
         -1,
         "Number of this node in log lines, and for clients of Kafka's protocol (0 if it is -1).",
         minimum=-1,

@@ -7,18 +7,11 @@ from typing import Final
 from authorizer.configuration.keys.key import ConfigKey, KeyGroup, integer_key
 from authorizer.configuration.keys.names import (
     BYTES_IN_FLIGHT,
-    DRAIN_MS,
-    HEAD_BYTES,
     HEADERS,
-    IDLE_MS,
-    LATE_MS,
     MAX_CONNECTIONS,
-    MAX_CONNECTIONS_PER_IP,
     QUESTIONS,
     REQUEST_BYTES,
-    REQUEST_MS,
     REQUESTS_IN_FLIGHT,
-    UNREAD_MS,
 )
 from authorizer.configuration.keys.values import MEGABYTE
 
@@ -49,7 +42,7 @@ class LimitKeys(KeyGroup):
         "files for its log, its store and its Kafka client.",
     )
     sidecar_max_connections_per_ip = _count(
-        MAX_CONNECTIONS_PER_IP,
+        "aclog.sidecar.max.connections.per.ip",
         2048,
         "Maximum number of open connections from one IP address, as Kafka's max.connections.per.ip. Behind a "
         "proxy all connections have the proxy's address.",
@@ -85,7 +78,7 @@ class LimitKeys(KeyGroup):
         "with more than twenty commas for each of them gets 413 before it is decoded.",
     )
     sidecar_max_head_bytes = _count(
-        HEAD_BYTES,
+        "aclog.sidecar.max.head.bytes",
         32 * 1024,
         "Maximum size of a request's first line and headers, in bytes. A larger head gets 431, and the "
         "connection is closed. The same holds for that many bytes of trailers, blank lines or chunk framing "
@@ -97,31 +90,31 @@ class LimitKeys(KeyGroup):
         "Maximum number of a request's headers. More get 431, and the connection is closed.",
     )
     sidecar_connections_max_idle_ms = _time(
-        IDLE_MS,
+        "aclog.sidecar.connections.max.idle.ms",
         5000,
         "Idle time after which a connection is closed, as Kafka's connections.max.idle.ms. A new value "
         "applies to new connections only.",
     )
     sidecar_request_timeout_ms = _time(
-        REQUEST_MS,
+        "aclog.sidecar.request.timeout.ms",
         30_000,
         "Maximum time from the first byte to the last of a request. A slower one gets 408, and the "
         "connection is closed.",
     )
     sidecar_unread_timeout_ms = _time(
-        UNREAD_MS,
+        "aclog.sidecar.unread.timeout.ms",
         30_000,
         "Once 64 KiB of answers wait for a client that does not read them, its requests are not read either. "
         "If the client does not read that much within this time, its connection is cut.",
     )
     sidecar_overload_late_ms = _time(
-        LATE_MS,
+        "aclog.sidecar.overload.late.ms",
         1000,
         "Lateness of the event loop above which requests get 503 `OVERLOADED`, if it occurs twice in a row. "
         "Health and metrics are answered.",
     )
     sidecar_drain_timeout_ms = _time(
-        DRAIN_MS,
+        "aclog.sidecar.drain.timeout.ms",
         5000,
         "Time for requests in flight to end at shutdown, rounded up to seconds. The sidecar accepts no new "
         "requests meanwhile, and cuts the remaining connections afterwards.",

@@ -17,7 +17,6 @@ from authorizer.configuration.keys.key import (
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
     ADMIN_LISTENERS,
-    ALLOW_PLAINTEXT,
     AUTH_OIDC_AUDIENCE,
     AUTH_OIDC_ISSUER,
     AUTH_OIDC_JWKS,
@@ -29,9 +28,6 @@ from authorizer.configuration.keys.names import (
     CONSOLE_LISTENERS,
     CONSOLE_NAME_TEAMS,
     CONSOLE_PEERS,
-    CONSOLE_PEERS_CA,
-    CONSOLE_PEERS_CERTIFICATE,
-    CONSOLE_PEERS_TOKEN,
     CONSOLE_REQUESTS,
     CONSOLE_TEAMS,
     DESCRIBE_PRINCIPALS,
@@ -44,7 +40,6 @@ from authorizer.configuration.keys.names import (
     TRUSTED_PROXIES,
     UNIX_PRINCIPALS,
     WORKERS,
-    WORKERS_HANG_MS,
 )
 from authorizer.configuration.keys.values import (
     NAME_TEAMS_ALLOWED,
@@ -95,7 +90,7 @@ class SidecarKeys(KeyGroup):
         maximum=64,
     )
     workers_hang_timeout_ms = integer_key(
-        WORKERS_HANG_MS,
+        "aclog.workers.hang.timeout.ms",
         60_000,
         f"With several {WORKERS}, or {CONSOLE_LISTENERS}: a process with an event loop that has not run "
         "for this time is killed and restarted. Of one process /livez fails if the event loop of Kafka's "
@@ -105,7 +100,7 @@ class SidecarKeys(KeyGroup):
         is_dynamic=True,
     )
     allow_plaintext_beyond_loopback = boolean_key(
-        ALLOW_PLAINTEXT,
+        "aclog.allow.plaintext.beyond.loopback",
         "Whether PLAINTEXT listeners may have other addresses than loopback. Every client of such a listener "
         "is User:ANONYMOUS, and everyone on the network path can read and change requests and answers.",
     )
@@ -284,20 +279,20 @@ class SidecarKeys(KeyGroup):
         is_per_cluster=True,
     )
     console_peers_token_file = text_key(
-        CONSOLE_PEERS_TOKEN,
+        "aclog.console.peers.token.file",
         "a file with a bearer token and nothing else",
         f"The token for requests to {CONSOLE_PEERS}, if their listeners accept one. The file is read for "
         "each request. The token is sent only over https, a Unix socket or to this machine.",
         is_per_cluster=True,
     )
     console_peers_ca_file = text_key(
-        CONSOLE_PEERS_CA,
+        "aclog.console.peers.ca.file",
         "a file in PEM",
         f"Authorities trusted to sign the certificates of {CONSOLE_PEERS}. Unset: the system's.",
         is_per_cluster=True,
     )
     console_peers_certificate_file = text_key(
-        CONSOLE_PEERS_CERTIFICATE,
+        "aclog.console.peers.certificate.file",
         "a file in PEM, with its key",
         f"The client certificate for {CONSOLE_PEERS} (mutual TLS).",
         is_per_cluster=True,
