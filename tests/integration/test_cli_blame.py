@@ -232,6 +232,15 @@ def test_settings_change_the_decision(tmp_path: Path) -> None:
     assert "ALLOWED by SuperUser, since the beginning" in result.stdout
 
 
+def test_an_archive_of_spark_is_an_option_of_spark(tmp_path: Path) -> None:
+    """It is passed to Spark's session, and names no field of the ACL."""
+    archive = tmp_path / "aclog.tar.gz"
+    archive.touch()
+    missing = tmp_path / "history"
+    result = blame("--history", missing, "--id", uuid_to_string(IDS[1]), "--archives", archive, code=2)
+    assert "does not exist" in result.stderr
+
+
 def test_wrong_usage_is_reported(tmp_path: Path) -> None:
     for args, complaint in (
         ((), "Name exactly one of --principal, --allow-principal, --deny-principal, --id"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -124,7 +125,7 @@ def blame_command(
     from authorizer.analysis.history.history import AnswerHistory
     from authorizer.cli.blame.report import Report, note_unknown_subject
 
-    spark = SparkFlags(**{flag: flags.pop(flag) for flag in ("master", "packages", "spark_conf")})
+    spark = SparkFlags(**{each.name: flags.pop(each.name) for each in fields(SparkFlags)})
     if cluster_id is not None and history is None:
         raise click.UsageError("--cluster-id names a cluster of --history: name that, too")
     workspace = Workspace.given()
