@@ -159,8 +159,6 @@ class JavaPattern:
 
 
 class _Translation:
-    """Translation of one pattern, from its start."""
-
     def __init__(self, text: str) -> None:
         self.is_for_ascii = False
         self.backtracks = False

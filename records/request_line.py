@@ -229,8 +229,6 @@ class _Facts(msgspec.Struct, gc=False):
 
 
 class _Line(_Facts, gc=False):
-    """A line of either form."""
-
     logger: Any = None
     timestamp: Any = None
     type: Any = None

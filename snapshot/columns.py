@@ -129,7 +129,6 @@ class AclColumns(AclTable):
         return rows
 
     def count_ids(self) -> int:
-        """The number of distinct ids."""
         heads = np.asarray(self._heads)
         shared = np.zeros(len(heads), np.bool_)
         same = heads[1:] == heads[:-1]

@@ -139,7 +139,6 @@ class Fold:
         self._count += len(table)
 
     def put(self, acl: AppliedAcl) -> None:
-        """Add one ACL."""
         self._extract()
         self._single.append(acl)
         self._single_numbers.append(self._next)
@@ -147,7 +146,6 @@ class Fold:
         self._count += 1
 
     def remove(self, acl_id: Uuid) -> None:
-        """Add the removal of one ACL."""
         self._extract()
         self._removals.append((_void(acl_id), np.array([self._next])))
         self._next += 1
@@ -278,7 +276,6 @@ class Fold:
 
 
 def _words(ids: _Ids) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The halves of ids, as numbers."""
     words = np.ascontiguousarray(ids).view(">u8").reshape(-1, 2).astype(np.uint64)
     return words[:, 0].copy(), words[:, 1].copy()
 

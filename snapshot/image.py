@@ -85,7 +85,6 @@ class AclsImage(msgspec.Struct, eq=False, gc=False):
         return self.columns.row_of(acl_id) is not None
 
     def get(self, acl_id: Uuid) -> AppliedAcl | None:
-        """The ACL with this id, if it is in force."""
         if self.changes:
             changed = self.changes.get(acl_id, _MISSING)
             if changed is not _MISSING:
@@ -94,7 +93,6 @@ class AclsImage(msgspec.Struct, eq=False, gc=False):
         return None if row is None else self.columns.acl(row)
 
     def __iter__(self) -> Iterator[AppliedAcl]:
-        """Every ACL in force."""
         changes = self.changes
         if not changes:
             yield from self.columns

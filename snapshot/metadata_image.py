@@ -49,7 +49,6 @@ class TopicsImage(msgspec.Struct, frozen=True, gc=False):
         return name in self.by_name
 
     def with_record(self, record: TopicRecord) -> TopicsImage:
-        """The topics after this record."""
         by_name, by_id = self.by_name, self.by_id
         before = by_id.get(record.topic_id)
         if before is not None:

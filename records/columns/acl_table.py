@@ -160,7 +160,6 @@ class AclTable:
 
     @property
     def id_array(self) -> npt.NDArray[np.void]:
-        """The ids as an array of numpy."""
         return np.frombuffer(self.ids, f"V{UUID_BYTES}")
 
     def __len__(self) -> int:

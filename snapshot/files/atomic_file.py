@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import IO, Final
 from uuid import uuid4
 
+from records.log.directory.files import sync_directory
+
 TEMPORARY_PREFIX: Final = ".aclog-writing-"
 #: A file that is being written changes every few seconds; after this time its writer is dead.
 STALE_S: Final = 60 * 60
@@ -81,15 +83,6 @@ def make_directories(path: Path) -> None:
     # The innermost first: a journaling file system then writes the entries of all of them together.
     for directory in missing:
         sync_directory(directory.parent)
-
-
-def sync_directory(path: Path) -> None:
-    """Make creations and renames in this directory durable."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _target(path: Path) -> Path | None:

@@ -136,7 +136,6 @@ def _lines(spark: SparkSession, source: LineSource) -> DataFrame:
 
 
 def _rows(readers: dict[str, TrafficReader]) -> pa.RecordBatch:
-    """The counts, as rows of _COUNTED."""
     rows: list[tuple[str, str, str, int, int | None, int | None]] = []
     for origin, reader in readers.items():
         traffic = reader.settle()

@@ -100,8 +100,7 @@ def maintain_command(
         claim = None
         # S3A cannot refuse a second writer of Delta's tables, and retention rewrites the history's coverage.
         if (is_s3(history) or keep_ms is not None) and not dry_run:
-            claim = CheckpointClaim(located(history), "output")
-            on_exit.callback(claim.release)
+            claim = on_exit.enter_context(CheckpointClaim(located(history), "output"))
         if keep_from is not None:
             published = published_ends(storage)
             for effect in remove_files(
@@ -145,11 +144,10 @@ def _analyse_deferred(spark: Any, history: str, claim: CheckpointClaim | None, *
             if not deferred_changes(spark, history):
                 return
             try:
-                claim = CheckpointClaim(history, "output")
+                claim = on_exit.enter_context(CheckpointClaim(history, "output"))
             except CheckpointClaimedError:
                 note("changes are deferred; the job that is running analyses them")
                 return
-            on_exit.callback(claim.release)
         if not (analysed := analyse_deferred(spark, history, SettingsAnalysis.of_configs, claim)):
             return
     if as_json:

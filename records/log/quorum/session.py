@@ -247,7 +247,6 @@ class Session:
         return common[-1]
 
     def _try_next(self, address: Address) -> None:
-        """Continue with the next controller."""
         self._drop()
         if self._closing.is_set():
             raise self._errors.log_closed()

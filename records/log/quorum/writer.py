@@ -128,7 +128,6 @@ class QuorumWriter:
     def _attempt(
         self, request: Any, decoder: ResponseDecoder[list[_T]], items: int
     ) -> list[_T] | _FailedAttempt:
-        """Send the request once."""
         epoch = self._session.epoch
         try:
             results = self._answer(request, decoder)
@@ -151,7 +150,6 @@ class QuorumWriter:
             self._pending_epoch = None
 
     def _is_leader_in(self, epoch: int) -> bool:
-        """Whether the leader of this epoch still leads."""
         try:
             self._end_offset()
         except LogError:

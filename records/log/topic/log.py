@@ -156,12 +156,10 @@ class TopicLog(MetadataLog):
 
     @property
     def url(self) -> str:
-        """As given by the user."""
         return self._where.text
 
     @property
     def topic(self) -> str:
-        """Its name."""
         return self._where.topic
 
     @property

@@ -342,7 +342,6 @@ class TopicReader:
     # --- waiting -----------------------------------------------------------------------------------------
 
     def wait(self, offset: int, timeout_s: float) -> bool:
-        """As MetadataLog.wait."""
         if offset != self._next or self._end is None or self._problem is not None:
             if self._admin.end().offset > offset:
                 return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from enum import IntEnum
 from itertools import groupby
 from typing import Any, Final
 
@@ -30,6 +31,13 @@ CONTENT: Final = (
     "operation",
     "permission_type",
 )
+#: The enum of each field that has names in place of codes.
+CODES: Final[Mapping[str, type[IntEnum]]] = {
+    "resource_type": ResourceType,
+    "pattern_type": PatternType,
+    "operation": AclOperation,
+    "permission_type": AclPermissionType,
+}
 TIME: Final = pa.timestamp("ms", "UTC")
 
 _ORDER: Final = [("offset", "ascending"), ("id", "ascending")]
@@ -37,16 +45,10 @@ _ORDER: Final = [("offset", "ascending"), ("id", "ascending")]
 
 def record_from_row(acl_id: bytes, row: Mapping[str, Any]) -> AccessControlEntryRecord:
     """The ACL of a change's side or of an interval."""
-    return AccessControlEntryRecord(
-        Uuid(acl_id),
-        code_from_name(ResourceType, row["resource_type"]),
-        row["resource_name"],
-        code_from_name(PatternType, row["pattern_type"]),
-        row["principal"],
-        row["host"],
-        code_from_name(AclOperation, row["operation"]),
-        code_from_name(AclPermissionType, row["permission_type"]),
-    )
+    content: list[Any] = [
+        code_from_name(CODES[name], row[name]) if name in CODES else row[name] for name in CONTENT
+    ]
+    return AccessControlEntryRecord(Uuid(acl_id), *content)
 
 
 def net_changes(changes: pa.Table) -> pa.Table:

@@ -24,7 +24,8 @@ from snapshot.jobs.changes.change_files import STATE, history_files, state_url, 
 from snapshot.jobs.changes.change_table import messages_of, net_changes
 from snapshot.jobs.changes.coverage import BrokerLevels, Coverage, put_coverage, read_coverage
 from snapshot.jobs.changes.tables.delta_tables import DeltaHistory
-from snapshot.jobs.running.job import JobObserver, claimed, claimed_output
+from snapshot.jobs.running.claim import CheckpointClaim
+from snapshot.jobs.running.job import JobObserver, claimed
 from snapshot.jobs.running.query import run_job
 from snapshot.jobs.session.delta import require_delta
 from snapshot.jobs.sources.log_failures import LogFailures
@@ -103,7 +104,12 @@ def run_changes(
     tables: DeltaHistory | None = None
     observer = JobObserver() if control is None else control.observer
     stop = None if control is None else control.stop
-    with claimed(settings, stop) as checkpoint, claimed_output(output, settings, checkpoint, stop) as claim:
+    with (
+        claimed(settings, stop) as checkpoint,
+        CheckpointClaim(
+            output, "output", beside=checkpoint, take_over=settings.take_over, stop=stop
+        ) as claim,
+    ):
         sink = ChangesSink(
             output,
             compacting=frozenset(log.identity.cluster_id for log in settings.logs if log.topic is not None),
@@ -139,7 +145,6 @@ def run_changes(
 
 
 def _check_coverage(storage: Storage, log: FollowedLog) -> None:
-    """Check that the history is this log's."""
     coverage = read_coverage(storage, log.identity.cluster_id)
     if coverage is not None and coverage.identity != log.identity:
         raise HistoryForeignError(

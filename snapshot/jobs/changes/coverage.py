@@ -69,7 +69,6 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
     @classmethod
     def beginning(cls, identity: LogIdentity, offset: int, time_ms: int) -> Coverage:
-        """The coverage of a new history."""
         return cls(
             cluster_id=identity.cluster_id,
             topic_id=uuid_to_string(identity.topic_id),

@@ -21,9 +21,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import DataType, StructType
 
-from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType, code_to_name
+from records.acl import WILDCARD, PatternType, code_to_name
 from snapshot.errors import HistoryMissingError, HistoryRangeError
 from snapshot.jobs.changes.change_files import CHANGES, INTERVALS, cluster_path, state_url
+from snapshot.jobs.changes.change_table import CODES
 from snapshot.jobs.changes.coverage import Coverage, covered_clusters, find_history
 from snapshot.jobs.folding.schema import CHANGE
 from snapshot.store.storage import Storage
@@ -49,12 +50,6 @@ _PART: Final = (
 )
 _PATTERN: Final = ("resource_type", "resource_name", "pattern_type")
 _ENTRY: Final = ("principal", "operation", "permission_type", "host")
-_CODES: Final[dict[str, type[IntEnum]]] = {
-    "resource_type": ResourceType,
-    "pattern_type": PatternType,
-    "operation": AclOperation,
-    "permission_type": AclPermissionType,
-}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -180,7 +175,7 @@ class History:
         columns = {
             "cluster_id": self._cluster(),
             "topic_id": F.lit(self.coverage.topic_id),
-            **{name: _named(name, kind) for name, kind in _CODES.items()},
+            **{name: _named(name, kind) for name, kind in CODES.items()},
             "valid_from_offset": F.col("offset"),
             "valid_to_offset": F.lit(None).cast("long"),
             "valid_from_time": F.timestamp_millis("timestamp_ms"),

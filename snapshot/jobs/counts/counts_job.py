@@ -18,7 +18,8 @@ from snapshot.errors import SparkJobError
 from snapshot.jobs.counts.count_files import CountFiles, state_store
 from snapshot.jobs.counts.count_rows import AclKind, CountRows, count_rows, counted_from
 from snapshot.jobs.counts.delta_lake import DeltaTables
-from snapshot.jobs.running.job import claimed, claimed_output
+from snapshot.jobs.running.claim import CheckpointClaim
+from snapshot.jobs.running.job import claimed
 from snapshot.jobs.running.query import run_job
 from snapshot.jobs.session.delta import require_delta
 from snapshot.store.snapshot_store import SnapshotStore
@@ -57,7 +58,12 @@ def run_counts(
         require_delta(spark)
     settings = replace(settings, store=state_store(output))
     stop = None if control is None else control.stop
-    with claimed(settings, stop) as checkpoint, claimed_output(output, settings, checkpoint, stop) as claim:
+    with (
+        claimed(settings, stop) as checkpoint,
+        CheckpointClaim(
+            output, "output", beside=checkpoint, take_over=settings.take_over, stop=stop
+        ) as claim,
+    ):
         settings = replace(settings, claim=claim)
         tables: CountTables = (
             DeltaTables(spark, output, claim) if table_format == "delta" else CountFiles(output)
@@ -106,7 +112,6 @@ class CountsSink:
         self._last: dict[str, tuple[int, Mapping[AclKind, int]]] = {}
 
     def counts(self, cluster_id: str) -> Mapping[AclKind, int]:
-        """The counts of the last batch."""
         return self._last[cluster_id][1]
 
     def changes_writer(self, plans: Sequence[LogPlan]) -> None:

@@ -22,7 +22,7 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from logging import getLogger
-from typing import Final
+from typing import Final, Self
 from uuid import uuid4
 
 import msgspec
@@ -118,7 +118,6 @@ class CheckpointClaim:
 
     @property
     def owner(self) -> Owner:
-        """This job."""
         return self._owner
 
     def check(self) -> None:
@@ -155,6 +154,12 @@ class CheckpointClaim:
             self.check()
             self._put(msgspec.structs.replace(self._owner, is_ended=True))
         self._unlock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.release()
 
     def _renew(self) -> None:
         while not self._has_ended.wait(self._renewal_s):

@@ -63,23 +63,8 @@ def claimed(settings: JobSettings, stop: threading.Event | None = None) -> Itera
     if settings.claim is not None:
         yield settings.claim
         return
-    claim = CheckpointClaim(settings.checkpoint, take_over=settings.take_over, stop=stop)
-    try:
+    with CheckpointClaim(settings.checkpoint, take_over=settings.take_over, stop=stop) as claim:
         yield claim
-    finally:
-        claim.release()
-
-
-@contextmanager
-def claimed_output(
-    output: str, settings: JobSettings, claim: CheckpointClaim, stop: threading.Event | None = None
-) -> Iterator[CheckpointClaim]:
-    """The claim of a job's output for the block, beside that of its checkpoint; see ``claimed``."""
-    found = CheckpointClaim(output, "output", beside=claim, take_over=settings.take_over, stop=stop)
-    try:
-        yield found
-    finally:
-        found.release()
 
 
 class JobSink(Protocol):

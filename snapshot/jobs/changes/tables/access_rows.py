@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_from_name
+from records.acl import code_from_name
 from records.columns.acl_table import UNKNOWN_OFFSET
 from records.columns.acl_table_arrow import from_arrow
 from records.ids import UUID_BYTES
 from records.principal import WILDCARD_PRINCIPAL
-from snapshot.jobs.changes.change_table import CONTENT
+from snapshot.jobs.changes.change_table import CODES, CONTENT
 from snapshot.jobs.changes.history import schema_of
 from snapshot.jobs.changes.tables.schema import ACCESS_CHANGES
 
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
 
 #: The end of a period that has none.
 NO_END: Final = int(np.iinfo(np.int64).max)
-_CODES: Final[dict[str, type[IntEnum]]] = {
-    "resource_type": ResourceType,
-    "pattern_type": PatternType,
-    "operation": AclOperation,
-    "permission_type": AclPermissionType,
-}
 _OFFSETS: Final = ("valid_from_offset", "valid_to_offset")
 _TIMES: Final = ("valid_from_time", "valid_to_time")
 
@@ -168,7 +162,7 @@ def _times(rows: pa.Table) -> Iterator[tuple[int, datetime]]:
 
 def _acl_table(rows: pa.Table) -> AclTable:
     columns: dict[str, Any] = {
-        name: _codes(rows.column(name), _CODES[name]) if name in _CODES else rows.column(name)
+        name: _codes(rows.column(name), CODES[name]) if name in CODES else rows.column(name)
         for name in CONTENT
     }
     numbers = pa.chunked_array([pa.repeat(pa.scalar(0, pa.int64()), len(rows))])

@@ -35,7 +35,6 @@ class Retention:
         self._before = f"timestamp_micros({round(before.timestamp() * 1_000_000)})"
 
     def rows(self, table: Table) -> DataFrame:
-        """The rows that can be deleted."""
         if table is ACL_COVERAGE:
             return self._rows_of(table).limit(0)
         rows = self._rows_of(table).where(self._condition(table))
