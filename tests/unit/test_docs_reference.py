@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
         (ERRORS_FILE, errors_page),
         (http_reference.FILE, http_reference.reference),
     ],
-    ids=str,
+    ids=["cli", "errors", "http-endpoints"],
 )
 def test_generated_pages_are_current(file: Path, page: Callable[[], str]) -> None:
     assert (ROOT / file).read_text(encoding="utf-8") == page(), "run: make docs"
