@@ -44,7 +44,8 @@ class Publisher(Protocol):
     update is the complete state and replaces the previous one. That is so for the first update, and
     for the first one after an update that raised, because its outcome is unknown.
 
-    The loader's FaultHandler gets the errors of a publisher; the others still get the update.
+    The loader's FaultHandler gets the errors of a publisher; the others still get the update. A subclass need
+    not override what it does not use: by default readiness and the end change nothing.
     """
 
     @property
@@ -60,12 +61,15 @@ class Publisher(Protocol):
 
     def on_ready(self) -> None:
         """The state is complete and sound from now on; called after the update (I4)."""
+        return
 
     def on_not_ready(self, reason: str) -> None:
         """The state must not be used for decisions from now on; called again when the reason changes."""
+        return
 
     def close(self) -> None:
         """Last call; made once."""
+        return
 
 
 class FaultHandler:

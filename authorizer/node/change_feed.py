@@ -18,6 +18,7 @@ import msgspec
 
 from authorizer.api.http.answers.acls import Acl, AclChange
 from replay.manifest import LoaderManifest, ReloadManifest
+from replay.publishers import Publisher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +82,7 @@ class RetainedChanges:
         return None if later and later[0].base < offset else later
 
 
-class ChangeFeed:
+class ChangeFeed(Publisher):
     """A Publisher. ``retained``, ``subscribe`` and ``unsubscribe`` are thread-safe."""
 
     name: Final = "change feed"
@@ -153,9 +154,6 @@ class ChangeFeed:
         """Subscribers read it from the authorizer's state."""
         del reason
         self._wake()
-
-    def close(self) -> None:
-        """Nothing to close."""
 
     def _wake(self) -> None:
         for wake in self._wakes:

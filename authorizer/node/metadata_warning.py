@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from authorizer.node.cluster_metadata_report import newer_version
+from replay.publishers import Publisher
 
 if TYPE_CHECKING:
     from replay.manifest import LoaderManifest
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 
-class MetadataWarning:
+class MetadataWarning(Publisher):
     """A Publisher that logs a warning once, and again if the release is newer still."""
 
     name: Final = "metadata warning"
@@ -29,12 +30,3 @@ class MetadataWarning:
         if warning is not None and warning != self._warned:
             _log.warning("kafka_is_newer", reason=warning)
         self._warned = warning
-
-    def on_ready(self) -> None:
-        """No warning depends on readiness."""
-
-    def on_not_ready(self, reason: str) -> None:
-        """No warning depends on readiness."""
-
-    def close(self) -> None:
-        """Nothing to close."""

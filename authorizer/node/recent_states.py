@@ -16,6 +16,7 @@ import msgspec
 
 from authorizer.engine.decisions.state import AuthorizerState
 from replay.manifest import LoaderManifest, ReloadManifest
+from replay.publishers import Publisher
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +56,7 @@ class _State(msgspec.Struct, frozen=True, gc=False):
     index: AclIndex
 
 
-class RecentStates:
+class RecentStates(Publisher):
     """A Publisher, placed after the authorizer whose states it retains. ``at`` is thread-safe."""
 
     name: Final = "recent states"
@@ -110,12 +111,3 @@ class RecentStates:
                     count_to_evict([each.index.rows.columns for each in states], EARLIER_ROWS_MAX)
                 ):
                     states.popleft()
-
-    def on_ready(self) -> None:
-        """Readiness is the authorizer's."""
-
-    def on_not_ready(self, reason: str) -> None:
-        """Readiness is the authorizer's."""
-
-    def close(self) -> None:
-        """The states remain available."""
