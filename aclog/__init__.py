@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from authorizer.api.errors import SidecarError as SidecarError
     from authorizer.client import calls as calls
     from authorizer.client.address import Credentials as Credentials
-    from authorizer.client.async_client import AsyncClient as AsyncClient
     from authorizer.client.cache import CacheSettings as CacheSettings
+    from authorizer.client.client import AsyncClient as AsyncClient
     from authorizer.client.client import Client as Client
     from authorizer.client.messages import AuthorizationRequest as AuthorizationRequest
     from authorizer.client.messages import Decision as Decision

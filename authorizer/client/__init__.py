@@ -21,9 +21,8 @@ from authorizer.api.errors import (
 )
 from authorizer.client import calls
 from authorizer.client.address import Credentials
-from authorizer.client.async_client import AsyncClient
 from authorizer.client.cache import CacheSettings
-from authorizer.client.client import Client
+from authorizer.client.client import AsyncClient, Client
 from authorizer.client.messages import AuthorizationRequest, Decision
 from records.acl import AclOperation, ResourceType
 from records.principal import KafkaPrincipal

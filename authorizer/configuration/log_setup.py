@@ -2,7 +2,7 @@
 
 Lines go to stderr, because stdout is for answers: coloured text on a terminal, else one JSON object a line.
 structlog's events and records of ``logging`` (uvicorn, the audit log) have the same form; ``extra`` becomes
-keys. The audit log writes its lines in batches to the returned output (``node.audit.audit_writer``).
+keys. The audit log writes its lines in batches to the returned output (``node.audit_writer``).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from authorizer.api.audit_levels import INFO
 from authorizer.configuration.keys.names import AUDIT_QUEUE
 from authorizer.configuration.keys.table import BY_NAME
 from authorizer.configuration.log_setup import LogOutput, setup_logging
-from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.audit_writer import AuditWriter
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from benchmarks.arena import Arena, DecisionsDifferError, sampled
 from benchmarks.figures import Goal, Row, Spread, alternate, faster

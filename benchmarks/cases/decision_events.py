@@ -23,7 +23,7 @@ from authorizer.configuration.keys.names import AUDIT_QUEUE
 from authorizer.configuration.keys.table import BY_NAME
 from authorizer.configuration.log_setup import LogOutput
 from authorizer.engine.decisions.authorize import decide
-from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.audit_writer import AuditWriter
 from authorizer.node.decision_log.decision_log import DecisionLog
 from authorizer.node.decision_log.destinations import FileDestination
 from authorizer.node.standard_authorizer import StandardAuthorizer

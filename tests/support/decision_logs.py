@@ -12,7 +12,7 @@ from typing import Any
 from authorizer.api.audit_levels import DEBUG, OFF
 from authorizer.configuration.decision_log import parse_rules
 from authorizer.configuration.log_setup import LogOutput
-from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.audit_writer import AuditWriter
 from authorizer.node.decision_log.decision_log import DecisionLog
 from authorizer.node.decision_log.destinations import Destination
 

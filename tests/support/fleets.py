@@ -13,7 +13,7 @@ from authorizer.admin_server.server import AdminServer
 from authorizer.configuration.load import Config, load_config
 from authorizer.configuration.log_setup import setup_logging
 from authorizer.console.routes.in_process_console import InProcessConsole
-from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.audit_writer import AuditWriter
 from authorizer.node.fleet import Fleet
 from authorizer.node.node import Node
 from authorizer.sidecar.server import Sidecar

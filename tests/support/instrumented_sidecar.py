@@ -12,7 +12,7 @@ from authorizer.admin_server.server import AdminServer
 from authorizer.authentication.scram import CREDENTIALS_FILE, ScramCredential
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.audit_writer import AuditWriter
 from authorizer.node.node import Node
 from authorizer.sidecar.auth.stored_tokens import TOKENS_FILE, new_token
 from authorizer.sidecar.server import Sidecar

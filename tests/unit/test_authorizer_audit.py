@@ -28,7 +28,7 @@ from authorizer.engine.decisions.rules import Rule
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex
 from authorizer.engine.index.covers import NO_COVER
-from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.audit_writer import AuditWriter
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.columns.acl_table import AppliedAcl
 from records.ids import uuid_to_string

@@ -18,7 +18,7 @@ from authorizer.api.audit_levels import INFO, OFF
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import LogOutput, setup_logging
-from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.audit_writer import AuditWriter
 from records.entries import RemoveAccessControlEntryRecord
 from records.ids import uuid_to_string
 from records.principal import KafkaPrincipal

@@ -20,7 +20,7 @@ from authorizer.api.audit_levels import DEBUG, INFO, OFF, TRACE
 from authorizer.api.authorizer_api import Action, HttpRequestContext, RequestContext
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import LogOutput
-from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.audit_writer import AuditWriter
 from authorizer.node.decision_log.decision_log import DecisionLog
 from records.entries import RemoveAccessControlEntryRecord
 from records.ids import uuid_to_string

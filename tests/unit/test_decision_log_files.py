@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.audit_writer import AuditWriter
 from authorizer.node.decision_log.destinations import FileDestination, StdoutDestination
 
 PLENTY = 1_000_000

@@ -9,6 +9,8 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Final
 
+from kio.schema.errors import ErrorCode
+
 from authorizer.api.api_keys import api_key_name
 from authorizer.api.authorizer_api import Action, AuthorizationResult
 from authorizer.api.errors import AuthorizerNotReadyError, ClusterAuthorizationError
@@ -22,6 +24,24 @@ if TYPE_CHECKING:
     from authorizer.admin_server.values_encoder import Values
     from authorizer.api.authorizer_api import Endpoint
     from authorizer.node.node import Node
+
+ERROR_MESSAGES: Final = {
+    ErrorCode.none: "NONE",
+    ErrorCode.cluster_authorization_failed: "Cluster authorization failed.",
+    ErrorCode.coordinator_not_available: "The coordinator is not available.",
+    ErrorCode.group_authorization_failed: "Group authorization failed.",
+    ErrorCode.illegal_sasl_state: "Request is not valid given the current SASL state.",
+    ErrorCode.invalid_request: (
+        "This most likely occurs because of a request being malformed by the client library or the message "
+        "was sent to an incompatible broker. See the broker logs for more details."
+    ),
+    ErrorCode.topic_authorization_failed: "Topic authorization failed.",
+    ErrorCode.transactional_id_authorization_failed: "Transactional Id authorization failed.",
+    ErrorCode.unknown_server_error: (
+        "The server experienced an unexpected error when processing the request."
+    ),
+}
+
 
 #: A set of operations that was not requested.
 NOT_REQUESTED: Final = -(2**31)

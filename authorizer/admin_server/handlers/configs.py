@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kio.schema.errors import ErrorCode
 
 from authorizer.admin_server.api import Api
-from authorizer.admin_server.handlers.error_messages import ERROR_MESSAGES
+from authorizer.admin_server.handlers.cluster_node import ERROR_MESSAGES
 from records.acl import CLUSTER_NAME, AclOperation, ResourceType
 from records.topic_name import topic_name_problem
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kio.schema.errors import ErrorCode
 
 from authorizer.admin_server.api import Api
-from authorizer.admin_server.handlers.cluster_node import NOT_REQUESTED
-from authorizer.admin_server.handlers.error_messages import ERROR_MESSAGES
+from authorizer.admin_server.handlers.cluster_node import ERROR_MESSAGES, NOT_REQUESTED
 from records.acl import AclOperation, ResourceType
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ host = "10.0.0.0/8"                     # an address or a network; default: all 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -22,14 +23,10 @@ from authorizer.analysis.permissions.request_class import PrincipalSet, RequestC
 from authorizer.analysis.request_space.host_answers import OPERATION_BITS, Answer, subtract
 from authorizer.analysis.request_space.name_map import NameMap
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
+from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import CLUSTER_NAME, AclOperation, ResourceType
+from records.columns.acl_table import AclTable
 from records.principal import WILDCARD_PRINCIPAL, parse_kafka_principal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from authorizer.engine.decisions.state import AuthorizerSettings
-    from records.columns.acl_table import AclTable
 
 
 class Expectation(NamedTuple):

@@ -9,11 +9,12 @@ or from some hosts. A column is computed on demand, from its principal's ACLs an
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import groupby
 from operator import or_
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from authorizer.analysis.permissions.access_queries import answers_for
 from authorizer.analysis.permissions.effective_permissions import Answers, EffectivePermissions
@@ -27,8 +28,11 @@ from authorizer.analysis.request_space.host_answers import (
 )
 from authorizer.analysis.request_space.name_map import NameMap, PrefixLookup
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key, NameSpace
+from authorizer.engine.decisions.state import AuthorizerSettings
+from authorizer.engine.index.acl_index import AclIndex
 from authorizer.engine.index.masks import EVERYTHING
 from authorizer.engine.index.pattern_keys import PREFIXED, PatternKey
+from authorizer.engine.index.resource_index import Change
 from records.acl import (
     CLUSTER_NAME,
     WILDCARD,
@@ -37,15 +41,8 @@ from records.acl import (
     PatternType,
     ResourceType,
 )
+from records.entries import AccessControlEntryRecord
 from records.principal import WILDCARD_PRINCIPAL
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from authorizer.engine.decisions.state import AuthorizerSettings
-    from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.engine.index.resource_index import Change
-    from records.entries import AccessControlEntryRecord
 
 #: Characters that end a part of a name.
 SEPARATORS: Final = ".-_:/"

@@ -8,16 +8,13 @@ pattern finds for the prefix itself, and may cover names of others: those are ma
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from authorizer.analysis.matrix.matrix import NameTeam, Row, group_principals, key_range, keys_with, outline
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from authorizer.analysis.request_space.name_space import Key, NameSpace
-    from records.java_pattern import JavaPattern
+from authorizer.analysis.request_space.name_space import Key, NameSpace
+from records.java_pattern import JavaPattern
 
 # The next characters of example names in a name space without a list of characters.
 _CHARACTERS: Final = "".join(map(chr, range(0x20, 0x7F)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator
 
 from authorizer.analysis.permissions.effective_permissions import Answers, EffectivePermissions
 from authorizer.analysis.permissions.related_acls import related_to
@@ -10,13 +10,9 @@ from authorizer.analysis.permissions.request_class import PrincipalSet, RequestC
 from authorizer.analysis.request_space.host_answers import NO_OPERATIONS, Answer, intersect
 from authorizer.analysis.request_space.name_map import NameMap
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from authorizer.engine.decisions.state import AuthorizerSettings
-    from records.acl import AclOperation, ResourceType
-    from records.columns.acl_table import AclTable
+from authorizer.engine.decisions.state import AuthorizerSettings
+from records.acl import AclOperation, ResourceType
+from records.columns.acl_table import AclTable
 
 
 def permissions_of(table: AclTable, settings: AuthorizerSettings, principal: str) -> Iterator[RequestClass]:

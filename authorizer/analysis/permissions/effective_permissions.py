@@ -11,7 +11,7 @@ Source: StandardAuthorizerData.authorize; `engine.decisions.authorize` answers s
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -25,17 +25,17 @@ from authorizer.analysis.request_space.name_space import NAME_SPACES
 from authorizer.analysis.request_space.patterns import patterns_of, patterns_with_acls
 from authorizer.engine.index.masks import EVERYTHING, Leaf, union_leaf
 from authorizer.engine.index.prefix_ranges import NO_PREFIX, enclosing_prefixes
+from records.acl import ResourceType
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
     from authorizer.analysis.request_space.name_space import Key, NameSpace
     from authorizer.analysis.request_space.patterns import PatternEntry
     from authorizer.engine.decisions.state import AuthorizerSettings
-    from records.acl import ResourceType
     from records.columns.acl_table import AclTable
 
 

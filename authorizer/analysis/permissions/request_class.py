@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from ipaddress import IPv4Network, IPv6Network
+from typing import Any, NamedTuple
 
 from authorizer.analysis.permissions.witness import (
     UNNAMED_HOSTS,
@@ -14,18 +15,13 @@ from authorizer.analysis.permissions.witness import (
 )
 from authorizer.analysis.request_space.host_answers import Answer, masks_by_host, operations_of
 from authorizer.analysis.request_space.host_tree import network_of_host, outermost
+from authorizer.analysis.request_space.name_map import NameMap
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
 from authorizer.api.acl_text import literal_text
 from authorizer.api.ip_address import Network, NetworkRules, host_matches, network_of
 from authorizer.engine.index.masks import OPERATIONS
 from authorizer.engine.index.prefix_ranges import enclosing_prefixes
 from records.acl import AclOperation, ResourceType
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from ipaddress import IPv4Network, IPv6Network
-
-    from authorizer.analysis.request_space.name_map import NameMap
 
 
 class NameSet(NamedTuple):

@@ -97,7 +97,7 @@ def quickstart_command(
       aclog quickstart --directory /tmp/aclog --fresh --exit --no-spark
     """
     from authorizer.configuration.log_setup import setup_logging
-    from authorizer.node.audit.audit_writer import AuditWriter
+    from authorizer.node.audit_writer import AuditWriter
     from authorizer.node.node import Node
 
     step("1. The log")

@@ -134,7 +134,7 @@ def serve_command(
       aclog serve --config fleet.properties
     """
     from authorizer.configuration.log_setup import setup_logging
-    from authorizer.node.audit.audit_writer import AuditWriter
+    from authorizer.node.audit_writer import AuditWriter
     from authorizer.node.fleet import Fleet, require_cluster_logs
     from authorizer.sidecar.server import Sidecar
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from authorizer.admin_server.server import AdminServer
     from authorizer.configuration.load import Config
     from authorizer.console.console_server import ConsoleServer
-    from authorizer.node.audit.audit_writer import AuditWriter
+    from authorizer.node.audit_writer import AuditWriter
     from authorizer.node.fleet import Fleet
     from authorizer.node.node import Node
     from authorizer.sidecar.server import Sidecar

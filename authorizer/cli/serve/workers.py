@@ -21,7 +21,7 @@ from authorizer.configuration.keys.names import CONSOLE_COUNTS, CONSOLE_HISTORY
 from authorizer.configuration.log_setup import set_logging_level, setup_logging
 from authorizer.console.console_proxy import ConsoleProxy
 from authorizer.console.console_server import ConsoleServer
-from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.audit_writer import AuditWriter
 from authorizer.node.fleet import Fleet
 from authorizer.node.node import Node
 from authorizer.sidecar.server import Sidecar

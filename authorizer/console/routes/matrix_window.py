@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial, reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from authorizer.analysis.matrix.matrix import (
     Cell,
@@ -20,9 +21,6 @@ from authorizer.analysis.matrix.teams import PrincipalGroup, Teams, rows_by_team
 from authorizer.analysis.request_space.name_space import NAME_SPACES, Key
 from authorizer.console.routes.queries import MatrixQuery
 from authorizer.engine.index.masks import OPERATIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 #: Maximum number of principals that a window aggregates by team, if their ACLs are few, and in any case.
 MEMBERS_MAXIMUM: Final = 1_000

@@ -1,1 +1,0 @@
-"""Writes Kafka's audit lines behind the decisions."""
