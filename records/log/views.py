@@ -16,7 +16,7 @@ from records.log.url import TOPIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from records.log.base import MetadataLog
+    from records.log.base import MetadataLog, StateEnd
     from records.log.topic.log import TopicLog
 
 _AT_A_TIME: Final = 16
@@ -51,6 +51,26 @@ def view_logs(logs: Sequence[MetadataLog]) -> list[LogView | LogError]:
         return view_topics([cast("TopicLog", log) for log in group])
 
     return _for_clusters(logs, view)
+
+
+def known_histories(logs: Sequence[MetadataLog], ends: Sequence[StateEnd]) -> list[bool]:
+    """Whether each log is known to have the history of a state; False: ask it by ``is_history``.
+
+    Known of topics, by two requests to each leader: an epoch has one leader, which appends one sequence of
+    records, and the log has this epoch from the last record of the state to its end. The logs must be
+    connected.
+    """
+    end_of = {id(log): end for log, end in zip(logs, ends, strict=True)}
+
+    def query(group: Sequence[MetadataLog]) -> Sequence[bool]:
+        if not _is_topic(group[0]):
+            return [False] * len(group)
+        from records.log.topic import views  # noqa: PLC0415 - loads the client library
+
+        topics = [cast("TopicLog", log) for log in group]
+        return views.known_histories(topics, [end_of[id(log)] for log in group])
+
+    return _for_clusters(logs, query)
 
 
 def _by_cluster(logs: Sequence[MetadataLog]) -> list[list[MetadataLog]]:

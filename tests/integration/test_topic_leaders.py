@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,14 @@ from confluent_kafka import ElectionType, Producer, TopicPartition
 
 from authorizer.cli.main import cli
 from records.errors import LogUnreachableError
+from records.log.topic import TopicLog
 from records.log.topic.topic_offsets import TopicOffsets
+from records.log.views import known_histories
+from snapshot.image import Provenance
 from support.kafka_cluster import KafkaCluster
 from support.node_acls import ANY_ACL, names, topic_acl
 from support.nodes import SOON_S, create, running_node
+from support.snapshots import acl
 from support.topic_checker import CODEC
 from support.topic_nodes import key_of, produce, record_of, unique_topic
 from support.waiting import wait_until
@@ -79,6 +84,35 @@ def test_a_snapshot_is_valid_after_an_abort_of_the_new_leader(cluster: KafkaClus
         assert node.loader.metrics.snapshots_loaded == 1
         create(node, [topic_acl("later")])
         assert names(node.authorizer.acls(ANY_ACL)) == {"kept", "later"}
+
+
+@pytest.mark.long
+def test_histories_are_known_after_changes_of_the_leader(cluster: KafkaCluster) -> None:
+    """I11: what the request of many topics knows of any state, the log's own reader confirms."""
+    topic, url = new_topic(cluster)
+    records: dict[int, int] = {}
+    with TopicLog.open(url, mode="write") as log:
+        end_offset = log.append([acl(0), acl(1)])
+        for number, move in enumerate((move_leader, move_leader_back), 2):
+            move(cluster, topic)
+            end_offset = log.append([acl(number)])
+
+        def has_read() -> bool:
+            records.update({each.offset: batch.epoch for batch in log.read(0) for each in batch.records})
+            return len(records) == 4
+
+        wait_until(has_read, "the records")
+        epochs = range(max(records.values()) + 3)
+        known = set[tuple[int, int]]()
+        for end, epoch, tail in product(range(1, end_offset + 2), epochs, range(2)):
+            last = end - tail - 1
+            if tail and records.get(last + 1) == epoch:
+                continue  # no log has such a state
+            if known_histories([log], [Provenance(end, epoch, 0, tail)]) == [True]:
+                assert log.is_history(end, epoch, empty_tail=tail)
+                known.add((last, epoch))
+    assert len(set(records.values())) == 3
+    assert {each for each in known if each[0] in records} == set(records.items())
 
 
 @pytest.mark.long

@@ -23,9 +23,11 @@ from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRe
 from records.errors import AclogError, LogError, LogNotFoundError
 from records.ids import uuid_to_string
 from records.log.base import MetadataLog
-from records.log.topic import create_topic, range_reader
+from records.log.topic import TopicLog, create_topic, range_reader
+from records.log.views import known_histories
 from records.log_batch import LogRecord
 from snapshot.errors import CheckpointForeignError, SparkJobError
+from snapshot.image import Provenance
 from snapshot.jobs.sources.log_range import LogRange, read_ranges, settings_without_files
 from snapshot.jobs.sources.logs import FollowedLog, bind_checkpoint, resolve_logs
 from snapshot.jobs.sources.range_source import RangeStreamReader, options_of
@@ -409,6 +411,9 @@ def test_a_nodes_client_settings_reach_a_secured_cluster(tmp_path: Path) -> None
         ((records,),) = [batch.values() for batch in Query([log]).run()]
         assert numbers_of(records) == [3]
         assert "ssl.ca.location" not in settings_without_files(client)
+        with closing(TopicLog.open(url, client=client)) as topic:
+            assert known_histories([topic], [Provenance(1, 0, 0)]) == [True]
+            assert known_histories([topic], [Provenance(1, 1, 0)]) == [False]
 
 
 def answers(client: AdminClient, why_ended: Callable[[], str | None]) -> bool:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from records.errors import LogError, LogMissingError
 from records.log.base import LogView
+from records.log.protocol.connection import Connection
+from records.log.protocol.leader_epochs import LeaderEpochs
+from records.log.protocol.responses import ResponseDecoder
+from records.log.protocol.settings import settings_beside_client
 from records.log.shared_clients import SharedClients
 from records.log.topic import TopicLog
-from records.log.views import connect_logs, view_logs
+from records.log.topic.reader import TopicReader
+from records.log.url import TOPIC_FORM, parse_bootstrap_servers, parse_topic_url
+from records.log.views import connect_logs, known_histories, view_logs
+from snapshot.delta import AclsDelta
 from snapshot.errors import LogsFailedError
+from snapshot.image import AclsImage, Provenance
 from snapshot.jobs.planning.log_states import LogStates, choose_starts, freshen_states
 from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.jobs.sources.logs import FollowedLog, TopicsPattern
@@ -123,6 +133,75 @@ def test_a_deleted_and_a_replaced_topic_are_reported_alone(broker: Broker, tmp_p
         each.close()
 
 
+def connected(on_exit: ExitStack, urls: Sequence[str]) -> list[TopicLog]:
+    logs = opened(on_exit, urls)
+    assert connect_logs(logs) == [None] * len(logs)
+    return logs
+
+
+def test_histories_are_known_by_requests_to_each_leader(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I11: never that of an epoch that the log does not have there, nor of another topic."""
+    urls = topics(broker, 5, "a")
+    sent, send = list[str](), Connection.send
+
+    def counted(connection: Connection, request: Any, decoder: ResponseDecoder[Any], **given: Any) -> Any:
+        sent.append(decoder.name)
+        return send(connection, request, decoder, **given)
+
+    def known(logs: Sequence[TopicLog], *end: int) -> list[bool]:
+        return known_histories(logs, [Provenance(*end)] * len(logs))
+
+    with ExitStack() as on_exit:
+        logs = connected(on_exit, urls)
+        monkeypatch.setattr(Connection, "send", counted)
+        assert known(logs, 2, 0, 0, 1) == known(logs, 1, 0, 0) == [True] * 5
+        assert Counter(sent) == {"ApiVersions": 4, "Metadata": 2, "OffsetForLeaderEpoch": 4}
+        assert known(logs, 2, 3, 0, 1) == known(logs, 3, 0, 0, 2) == known(logs, 2, 0, 0, 2) == [False] * 5
+        delete_topic(admin(broker.bootstrap_servers), logs[1].topic)
+        create_again(broker, logs[3].topic)
+        assert known(logs, 2, 0, 0, 1) == [True, False, True, False, True]
+
+
+def test_a_broker_with_another_leader_epoch_gives_no_answer(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its metadata, or the client's, are old: either may know another history."""
+    (url,) = topics(broker, 1, "a")
+    topic = parse_topic_url(url).topic
+    servers = parse_bootstrap_servers(url, broker.bootstrap_servers, TOPIC_FORM)
+    epochs, leaders = LeaderEpochs(url, servers, settings_beside_client({})), LeaderEpochs._leaders
+    assert epochs.ranges({topic: 0})[topic][1:] == (0, -1, 2)
+    monkeypatch.setattr(
+        LeaderEpochs, "_leaders", lambda *given: [each._replace(epoch=7) for each in leaders(*given)]
+    )
+    assert epochs.ranges({topic: 0}) == {}
+
+
+def test_states_of_a_fleet_are_checked_without_a_consumer_for_each_log(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a log whose history is not known by that is checked by its own reader, as one of a wrong epoch."""
+    store = SnapshotStore(str(tmp_path))
+    logs = resolve_logs_of_fleet(topics(broker, 3, "a"), {})
+    for log, epoch in zip(logs, (0, 9, 0), strict=True):
+        image = AclsDelta(AclsImage.EMPTY).apply(Provenance(2, epoch, 0, 1))
+        store.write(image, log.identity, log_end_time_ms=time.time_ns() // 1_000_000, keep=9)
+    checked, is_history = list[int](), TopicReader.is_history
+
+    def counted(reader: TopicReader, end_offset: int, epoch: int, empty_tail: int) -> bool:
+        checked.append(epoch)
+        return is_history(reader, end_offset, epoch, empty_tail)
+
+    monkeypatch.setattr(TopicReader, "is_history", counted)
+    states = {log.identity.cluster_id: LogStates(log, store) for log in logs}
+    assert choose_starts(states, LogFailures(is_collecting=False), keep=3) == {"0": 2, "1": 0, "2": 2}
+    assert checked == [9]
+    for each in states.values():
+        each.close()
+
+
 def test_a_view_has_the_answers_of_the_log(broker: Broker) -> None:
     """Also with records of an open transaction, and without the first records."""
     urls = topics(broker, 3, "a", "b")
@@ -133,8 +212,7 @@ def test_a_view_has_the_answers_of_the_log(broker: Broker) -> None:
     producer.flush()
     delete_records(broker, urls[2].rpartition("/")[2], 2)
     with ExitStack() as on_exit:
-        logs = opened(on_exit, urls)
-        assert connect_logs(logs) == [None] * 3
+        logs = connected(on_exit, urls)
         views = view_logs(logs)
         for log, view in zip(logs, views, strict=True):
             assert isinstance(view, LogView)

@@ -6,7 +6,7 @@ Unknown keys are errors, so that no user relies on a setting that has no effect.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -51,6 +51,11 @@ KEYS: Final = (
 )
 
 
+#: Prefixes of the settings that decide whether a connection is secure.
+_SECURITY_KEYS: Final = ("security.", "sasl.", "ssl.", "https.", "enable.ssl.")
+_BESIDE_TIMEOUT_S: Final = 3.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolSettings:
     """Attributes have the names of their keys; ``password`` and ``key_*`` are never shown.
@@ -93,6 +98,20 @@ class ProtocolSettings:
         if self.tokens is not None:
             return "User:<the subject of the token>"
         return "User:ANONYMOUS" if not self.has_tls else "User:<the subject of the client's certificate>"
+
+
+def settings_beside_client(client: Mapping[str, str]) -> ProtocolSettings:
+    """The settings of connections beside those of librdkafka, whose other settings are ignored.
+
+    A request times out within seconds, as librdkafka has just reached the cluster.
+
+    Raises:
+        LogError: a setting of security that only librdkafka supports.
+    """
+    settings = protocol_settings(
+        {key: client[key] for key in client if key in KEYS or key.startswith(_SECURITY_KEYS)}
+    )
+    return replace(settings, timeout_s=min(settings.timeout_s, _BESIDE_TIMEOUT_S))
 
 
 def protocol_settings(client: Mapping[str, str]) -> ProtocolSettings:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,12 +28,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     _Connect = Callable[[Address], AbstractContextManager[Any]]
-
-
-#: Timeout of one request.
-_TIMEOUT_S: Final = 3.0
-#: Prefixes of the settings that decide whether a connection is secure.
-_SECURITY_KEYS: Final = ("security.", "sasl.", "ssl.", "https.", "enable.ssl.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +55,11 @@ def find_owner(
     try:
         from records.log.protocol.cluster_errors import ClusterErrors  # noqa: PLC0415
         from records.log.protocol.connection import Connection  # noqa: PLC0415 - kio is an extra
-        from records.log.protocol.settings import KEYS, protocol_settings  # noqa: PLC0415
+        from records.log.protocol.settings import settings_beside_client  # noqa: PLC0415
     except ModuleNotFoundError:
         return None
     try:
-        settings = protocol_settings(
-            {key: client[key] for key in client if key in KEYS or key.startswith(_SECURITY_KEYS)}
-        )
-        settings = replace(settings, timeout_s=min(settings.timeout_s, _TIMEOUT_S))
+        settings = settings_beside_client(client)
         errors = ClusterErrors(url, settings)
 
         @contextmanager

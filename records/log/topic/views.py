@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, TypeVar
 from records.errors import LogError
 from records.log.base import LogIdentity, LogView
 from records.log.topic.topic_admin import TopicAdmin, TopicState, describe_topics, query_topics
+from records.log.url import TOPIC_FORM, parse_bootstrap_servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from records.log.base import StateEnd
     from records.log.topic.log import TopicLog
 
 _T = TypeVar("_T")
@@ -36,6 +38,35 @@ def view_topics(logs: Sequence[TopicLog]) -> list[LogView | LogError]:
     """Query topics with the same clients; see records.log.views.view_logs."""
     cluster_id, states = _queried(logs, query_topics)
     return [state if isinstance(state, LogError) else _view(cluster_id, state) for state in states]
+
+
+def known_histories(logs: Sequence[TopicLog], ends: Sequence[StateEnd]) -> list[bool]:
+    """Query topics with the same clients; see records.log.views.known_histories."""
+    try:
+        from records.log.protocol.leader_epochs import LeaderEpochs  # noqa: PLC0415 - kio is an extra
+        from records.log.protocol.settings import settings_beside_client  # noqa: PLC0415
+    except ModuleNotFoundError:
+        return [False] * len(logs)
+    url, servers = logs[0].url, logs[0].bootstrap_servers
+    try:
+        settings = settings_beside_client(logs[0]._settings.user)
+        epochs = LeaderEpochs(url, parse_bootstrap_servers(url, servers, TOPIC_FORM), settings)
+        found = epochs.ranges({log.topic: end.epoch for log, end in zip(logs, ends, strict=True)})
+    except LogError:
+        return [False] * len(logs)
+
+    def is_known(log: TopicLog, end: StateEnd) -> bool:
+        epoch, last_record = found.get(log.topic), end.end_offset - end.empty_tail - 1
+        return (
+            epoch is not None
+            and epoch.topic_id == log.identity.topic_id
+            and epoch.epoch == end.epoch
+            and last_record >= 0
+            and epoch.start <= last_record
+            and end.end_offset <= epoch.end
+        )
+
+    return [is_known(*each) for each in zip(logs, ends, strict=True)]
 
 
 def _queried(

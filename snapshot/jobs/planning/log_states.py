@@ -13,11 +13,12 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from records.errors import AclogError, DecodeError, LogError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
-from records.log.views import view_logs
+from records.log.views import known_histories, view_logs
 from snapshot.continuation import reason_diverged, reason_too_old
 from snapshot.errors import CheckpointForeignError, SnapshotError, SparkJobError
 from snapshot.files.kraft_checkpoint import checkpoint_of
@@ -82,6 +83,8 @@ class BaseSearch:
         end: of the state.
         queried_at_ms: a time before the view.
         candidates: stored states up to the end, newest first; read from the store as far as the caller goes.
+        newest: the first of them; None: there is none.
+        is_newest_history: whether the log is known to have its history; False: that is to be asked.
     """
 
     def __init__(
@@ -90,7 +93,9 @@ class BaseSearch:
         self.view = view
         self.end = end
         self.queried_at_ms = queried_at_ms
-        self.candidates = candidates
+        self.newest = next(candidates, None)
+        self.candidates = candidates if self.newest is None else chain([self.newest], candidates)
+        self.is_newest_history = False
 
 
 class LogStates:
@@ -306,7 +311,7 @@ class LogStates:
         """The newest usable stored state up to the end, and, if there is none, the newest outdated one."""
         before: SnapshotManifest | None = None
         for manifest in search.candidates:
-            if not self._is_history(manifest) or not self._is_intact(manifest):
+            if not self._is_history(search, manifest) or not self._is_intact(manifest):
                 continue
             if reason_too_old(
                 manifest.log_end_time_ms,
@@ -318,7 +323,9 @@ class LogStates:
             return manifest, None
         return None, before
 
-    def _is_history(self, manifest: SnapshotManifest) -> bool:
+    def _is_history(self, search: BaseSearch, manifest: SnapshotManifest) -> bool:
+        if manifest is search.newest and search.is_newest_history:
+            return True
         is_history = reason_diverged(self.log, manifest.provenance) is None
         # As of this answer.
         self._check_identity(self.log.identity)
@@ -361,7 +368,20 @@ def search_bases(ends: Mapping[LogStates, int | None]) -> dict[LogStates, BaseSe
     def search(states: LogStates) -> BaseSearch:
         return states.search(answered(views[states]), ends[states], queried_at_ms[states])
 
-    return dict(zip(ends, for_logs(caught(search), ends), strict=True))
+    searches = dict(zip(ends, for_logs(caught(search), ends), strict=True))
+    _check_histories(searches)
+    return searches
+
+
+def _check_histories(searches: Mapping[LogStates, BaseSearch | AclogError]) -> None:
+    """Ask the topics of each cluster together whether they have the histories of the newest states."""
+    checked: list[tuple[LogStates, BaseSearch, SnapshotManifest]] = []
+    for states, search in searches.items():
+        if not isinstance(search, AclogError) and search.newest is not None:
+            checked.append((states, search, search.newest))
+    logs, ends = [states.log for states, _, _ in checked], [newest.provenance for _, _, newest in checked]
+    for (_, search, _), is_known in zip(checked, known_histories(logs, ends), strict=True):
+        search.is_newest_history = is_known
 
 
 def choose_starts(all_states: Mapping[str, LogStates], failures: LogFailures, *, keep: int) -> dict[str, int]:
