@@ -16,6 +16,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from authorizer.cli.spark.access_analysis import SettingsAnalysis
+from authorizer.engine.decisions.state import AuthorizerSettings
 from records.entries import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -51,6 +53,7 @@ from support.digests import digest_of
 from support.feed_topics import feed_messages, new_feed_topic
 from support.histories import as_record
 from support.kafka_broker import Broker
+from support.naive_tables import rows_of
 from support.sim_history import fold
 from support.snapshots import acl, acl_id
 from support.topic_logs import new_topic, topic_url
@@ -73,7 +76,11 @@ class ChangesJob:
         self.urls = [f"file:{log}" for log in logs]
 
     def run(
-        self, *, max_offsets: int | None = None, to_topic: ChangeTopic | None = None
+        self,
+        *,
+        max_offsets: int | None = None,
+        to_topic: ChangeTopic | None = None,
+        access_analysis: SettingsAnalysis | None = None,
     ) -> list[tuple[int, int]]:
         """Take what there is; the ranges of the batches of the first log."""
         ranges: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -90,7 +97,14 @@ class ChangesJob:
             for log in report.logs:  # type: ignore[attr-defined]
                 ranges[log.cluster_id].append((log.start, log.end))
 
-        run_changes(self.spark, settings, str(self.output), on_batch, to_topic=to_topic)
+        run_changes(
+            self.spark,
+            settings,
+            str(self.output),
+            on_batch,
+            to_topic=to_topic,
+            access_analysis=access_analysis,
+        )
         return ranges[logs[0].identity.cluster_id]
 
     def history(self, cluster_id: str | None = None) -> History:
@@ -487,6 +501,11 @@ def test_a_topic_has_a_history(spark: SparkSession, broker: Broker, tmp_path: Pa
     assert note.startswith("the log is compacted, and this range was read after it was written")
     assert history.changed(after=3).notes == (note,)
     assert history.changed(after=history.end - 1).notes == ()
+    job.run(access_analysis=SettingsAnalysis(AuthorizerSettings()))
+    (covered,) = rows_of(job.output, "acl_coverage")
+    ranges = tuple((each["from_offset"], each["until_offset"]) for each in covered["compacted_ranges"])
+    assert ranges == job.history().coverage.coarse
+    assert ranges[: len(begun) - 1] == history.coverage.coarse[:-1]
 
 
 def random_acls(seed: int, count: int) -> Iterator[list[MetadataRecord]]:
