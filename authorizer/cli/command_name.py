@@ -76,9 +76,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "blame": Entry("blame.command", "Show which records changed an answer, and when."),
     "lint": Entry("sets.lint", "Find redundant, ineffective and suspicious ACLs."),
     "test": Entry("sets.test", "Check that access is as a file of expectations says."),
-    "review": Entry(
-        "reviews.command", "Find the ACLs that the requests of an authorizer's log did not need."
-    ),
+    "review": Entry("reviews.review", "Find the ACLs that the requests of an authorizer's log did not need."),
     "report": Entry(
         "report.command", "Write effective permissions, and what changed, as one file for an audit."
     ),

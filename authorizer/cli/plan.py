@@ -134,7 +134,7 @@ def plan_command(
     from authorizer.analysis.plans.plan_checks import PlanCounts, denied_traffic_warnings, plan_warnings
     from authorizer.cli.acl_sources.acl_source import AclSet
     from authorizer.cli.acl_sources.plan_file import is_plan, write_plan
-    from authorizer.cli.reviews.options import read_requests
+    from authorizer.cli.reviews.review import read_requests
     from authorizer.cli.sets.diff_report import Report
     from authorizer.engine.decisions.notes import unknown_release
     from authorizer.engine.decisions.state import AuthorizerSettings

@@ -74,7 +74,7 @@ def assert_earlier_times_fail(session: SparkSession, call: str, statements: Iter
             query(session, statement.format(call.format(EARLIER)))
 
 
-COVERAGE: list[tuple[Any, ...]] = [("all", 0, None), ("late", 8, BEGIN)]
+COVERAGE: list[tuple[Any, ...]] = [("all", 0, None, []), ("late", 8, BEGIN, [])]
 
 
 def test_a_function_fails_for_a_time_before_the_tables_are_complete(spark: SparkSession) -> None:

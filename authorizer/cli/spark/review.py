@@ -14,7 +14,7 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import completes, config_option, json_option, progress_option
 from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import note, shown
-from authorizer.cli.reviews.options import (
+from authorizer.cli.reviews.review import (
     DISTINCT_HELP,
     LOGGING_HINT,
     limit_option,
