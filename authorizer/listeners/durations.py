@@ -29,11 +29,9 @@ class Durations:
         self._sum_s = 0.0
 
     def add(self, duration_s: float) -> None:
-        """Count one."""
         self._counts[bisect_left(BOUNDS_S, duration_s)] += 1
         self._sum_s += duration_s
 
     def show(self, family: HistogramMetricFamily, labels: tuple[str, ...] = ()) -> None:
-        """Add it to a family."""
         buckets = list(zip(_LABELS, accumulate(self._counts), strict=True))
         family.add_metric(labels, buckets, self._sum_s)

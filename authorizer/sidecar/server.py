@@ -64,8 +64,6 @@ _CERTIFICATE_POLL_INTERVAL_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class _BoundListener:
-    """A bound socket and its listener."""
-
     socket: socket.socket
     listener: Listener
     context: ListenerContext | None = None
@@ -207,7 +205,6 @@ class Sidecar:
         reconfiguration: Reconfiguration,
         private: Sequence[Served] = (),
     ) -> None:
-        """Start ``app`` on all listeners."""
         self._app = app
         self._reconfiguration = reconfiguration
         reconfiguration.subscribe(self._load.apply)

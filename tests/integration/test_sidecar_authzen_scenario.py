@@ -12,7 +12,7 @@ import pytest
 
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from authorizer.sidecar.routes.acl_bodies import bindings_of
+from authorizer.sidecar.routes.request_bodies import bindings_of
 from authorizer.sidecar.server import Sidecar
 from support.data import TESTS
 from support.nodes import SOON_S, create

@@ -12,7 +12,7 @@ from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResul
 from authorizer.api.errors import InvalidRequestError
 from authorizer.api.http.acl_requests import creation_body, deletion_body, listing_query
 from authorizer.api.http.answers.acls import CreationResult, DeletionResult
-from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, listing_of
+from authorizer.sidecar.routes.request_bodies import bindings_of, filters_of, listing_of
 from records.acl import AclBindingFilter
 from records.entries import AccessControlEntryRecord
 from support.acl_strategies import acls, filters

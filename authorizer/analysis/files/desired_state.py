@@ -113,7 +113,6 @@ class DesiredStateFile(NamedTuple):
 
 
 def _after_steps(table: AclTable, steps: Sequence[Step], path: str, note: Callable[[str], None]) -> AclTable:
-    """The table after all steps, in order."""
     existing = [acl.record for acl in table] if any(step.remove_matching for step in steps) else []
     added: dict[AclContent, AccessControlEntryRecord] = {}
     removed: dict[AclContent, None] = {}

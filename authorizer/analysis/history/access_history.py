@@ -245,7 +245,6 @@ class _PrincipalRows:
 
 
 def _names(changed: AclTable) -> Mapping[ResourceType, Collection[Key]]:
-    """The names and prefixes of the changed ACLs."""
     return ChangedAcls(changed, changed.take(np.array([], np.intp))).names
 
 

@@ -100,7 +100,6 @@ class _NameRelation:
         self._compared = tuple(self._prefixes) if len(self._prefixes) <= _COMPARED_PREFIXES_MAX else None
 
     def has(self, text: str) -> bool:
-        """Return whether a name or prefix is one of them."""
         if text in self._above:
             return True
         if self._compared is not None:

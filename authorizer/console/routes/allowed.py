@@ -33,7 +33,7 @@ from authorizer.console.routes.queries import AllowedQuery
 from authorizer.engine.index.masks import EVERYTHING
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.request_decoding import decode_query
-from authorizer.sidecar.routes.query_requests import code_of
+from authorizer.sidecar.routes.request_bodies import code_of
 from records.acl import AclOperation, ResourceType
 from records.principal import parse_kafka_principal
 

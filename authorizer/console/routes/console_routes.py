@@ -66,7 +66,7 @@ from authorizer.sidecar.http.request_response import json_response
 from authorizer.sidecar.route_group import NodeContext
 from authorizer.sidecar.routes.kafka_queries import explained_decision
 from authorizer.sidecar.routes.node_routes import node_state
-from authorizer.sidecar.routes.query_requests import code_of
+from authorizer.sidecar.routes.request_bodies import code_of
 from authorizer.sidecar.routes.request_state import ready_state
 from records.acl import AclBindingFilter, AclOperation, ResourceType
 from records.ids import uuid_to_string

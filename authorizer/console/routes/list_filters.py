@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from authorizer.analysis.permissions.request_class import describe_names
 from authorizer.console.history.history_json import change_entries
-from authorizer.sidecar.routes.query_requests import code_of
+from authorizer.sidecar.routes.request_bodies import code_of
 from records.acl import AclOperation, AclPermissionType, ResourceType
 from records.principal import WILDCARD_PRINCIPAL
 

@@ -34,7 +34,7 @@ from authorizer.node.writing.cluster_plan import NOT_ATOMIC
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.request_decoding import decode_body
 from authorizer.sidecar.http.request_response import json_response, read_body
-from authorizer.sidecar.routes.acl_bodies import plan_of
+from authorizer.sidecar.routes.request_bodies import plan_of
 from records.acl import AclOperation
 from records.entries import AccessControlEntryRecord, AclContent
 from records.errors import DecodeError

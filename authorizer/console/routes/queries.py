@@ -8,7 +8,7 @@ import msgspec
 
 from authorizer.analysis.lint.rules import Rule
 from authorizer.api.http.acl_requests import NewAcl
-from authorizer.sidecar.routes.query_requests import DecisionRequest
+from authorizer.sidecar.routes.request_bodies import DecisionRequest
 
 #: Number of rows or columns in one answer.
 Count = Annotated[int, msgspec.Meta(ge=1, le=200)]

@@ -48,9 +48,15 @@ from authorizer.sidecar.http.request_response import (
     read_body,
     require_no_browser,
 )
-from authorizer.sidecar.routes.acl_bodies import AclListing, bindings_of, filters_of, listing_of, plan_of
 from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, STATE_ERRORS, declare_endpoint
-from authorizer.sidecar.routes.query_requests import AtOffset
+from authorizer.sidecar.routes.request_bodies import (
+    AclListing,
+    AtOffset,
+    bindings_of,
+    filters_of,
+    listing_of,
+    plan_of,
+)
 from authorizer.sidecar.routes.request_state import RequestStates, ready_state, results_and_end
 from records.acl import AclBindingFilter, AclOperation
 from records.errors import DecodeError

@@ -24,7 +24,7 @@ import msgspec
 from authorizer.api.authorizer_api import Action, HttpRequestContext
 from authorizer.api.http.answers.decisions import OperationName, TypedName
 from authorizer.sidecar.http.errors import HttpError, invalid_request
-from authorizer.sidecar.routes.query_requests import Offset, address_of, code_of
+from authorizer.sidecar.routes.request_bodies import Offset, address_of, code_of
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import KafkaPrincipal
 

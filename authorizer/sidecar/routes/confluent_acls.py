@@ -31,10 +31,10 @@ from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.request_decoding import decode_body, decode_query
 from authorizer.sidecar.http.request_response import CONFLUENT_PATH, json_response, read_body
-from authorizer.sidecar.routes.acl_bodies import check_count
 from authorizer.sidecar.routes.acls import AclRoutes, ListingFormat, listing_response
 from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.node_routes import public_url
+from authorizer.sidecar.routes.request_bodies import check_count
 from authorizer.sidecar.routes.request_state import ready_state
 from records.acl import (
     AccessControlEntry,

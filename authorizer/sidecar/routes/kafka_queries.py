@@ -31,7 +31,7 @@ from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.request_decoding import decode_body, decode_query
 from authorizer.sidecar.http.request_response import json_response, origin_of, read_body
 from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
-from authorizer.sidecar.routes.query_requests import (
+from authorizer.sidecar.routes.request_bodies import (
     AccessRequest,
     DecisionRequest,
     FilterRequest,

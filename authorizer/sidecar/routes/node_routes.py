@@ -30,7 +30,7 @@ from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.request_decoding import decode_query
 from authorizer.sidecar.http.request_response import json_response, origin_of
 from authorizer.sidecar.routes.endpoint import declare_endpoint
-from authorizer.sidecar.routes.query_requests import StateRequest
+from authorizer.sidecar.routes.request_bodies import StateRequest
 from records.acl import AclOperation
 from records.ids import uuid_to_string
 

@@ -13,13 +13,17 @@ The rules:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import structlog
 from msgspec import UNSET, UnsetType
 
 from authorizer.api.authorizer_api import Action, RequestContext
+from authorizer.api.errors import ConfigError
 from authorizer.api.http.answers.decisions import (
     ActionResults,
     NamesByResult,
@@ -33,6 +37,7 @@ from authorizer.api.http.answers.decisions import (
     TypedName,
 )
 from authorizer.api.http.error_code import ErrorCode
+from authorizer.configuration.file_version import FileVersion
 from authorizer.configuration.keys.names import RESOURCE_NAMES
 from authorizer.engine.decisions.authorize import authorized_operations
 from authorizer.engine.decisions.search import (
@@ -55,8 +60,7 @@ from authorizer.sidecar.routes.authzen import (
     require_no_as_of,
 )
 from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
-from authorizer.sidecar.routes.resource_names import ResourceNames
-from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -70,6 +74,64 @@ if TYPE_CHECKING:
     from authorizer.sidecar.routes.request_state import RequestStates
 
     _Search = SubjectSearch | ResourceSearch | ActionSearch
+
+log = structlog.get_logger(__name__)
+
+#: Of an error.
+_ALLOWED: Final = "a file with a resource a line, its type and its name: TOPIC orders"
+_CLUSTER: Final = frozenset({CLUSTER_NAME})
+
+_Names = dict[ResourceType, frozenset[str]]
+
+
+class ResourceNames:
+    """Which resources exist, from a file that another program writes; none without a file. Thread-safe.
+
+    Each line has a resource type and a name: ``TOPIC orders``. A cluster's metadata log has its topics and no
+    other resources, a log of only ACLs has none. The file is reloaded when it has changed; if it cannot be
+    read, the previous names stay in use.
+    """
+
+    def __init__(self, path: str | None, key: str) -> None:
+        """Read it; a ConfigError names ``key``, the setting that names it."""
+        self._path = None if path is None else Path(path)
+        # Replaced, never changed.
+        self._read: tuple[FileVersion, Mapping[ResourceType, frozenset[str]]] | None = None
+        if self._path is not None:
+            try:
+                self._read = _read(self._path)
+            except (OSError, ValueError) as error:
+                raise ConfigError(key, str(path), f"{_ALLOWED}; {error}") from error
+
+    def of(self, resource_type: ResourceType) -> frozenset[str] | None:
+        """The existing names; None if they are unknown, because the file has none of the type."""
+        if resource_type is ResourceType.CLUSTER:
+            return _CLUSTER
+        if self._path is None or self._read is None:
+            return None
+        try:
+            if FileVersion.of(self._path) != self._read[0]:
+                self._read = _read(self._path)
+        except (OSError, ValueError) as error:
+            log.warning("resource_names_not_read", path=str(self._path), reason=str(error))
+        return self._read[1].get(resource_type)
+
+
+def _read(path: Path) -> tuple[FileVersion, _Names]:
+    """Raises ValueError: an invalid line, with its number; or no text."""
+    version = FileVersion.of(path)
+    names: dict[ResourceType, set[str]] = {}
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            kind, _, name = line.rstrip("\r\n").partition(" ")
+            if not kind:
+                continue
+            resource_type = ResourceType.from_name(kind)
+            if resource_type <= ResourceType.ANY or not name:
+                raise ValueError(f"line {number} is not: {line.rstrip()[:80]}")
+            names.setdefault(resource_type, set()).add(name)
+    return version, {kind: frozenset(found) for kind, found in names.items()}
+
 
 _EXAMPLE: Final = {
     "subject": {"type": "User", "id": "alice"},

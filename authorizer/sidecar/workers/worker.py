@@ -122,7 +122,6 @@ class Worker:
         return None if self.count == 1 and not self.is_console else self.number
 
     def listener(self, index: int) -> socket.socket:
-        """The listening socket of the listener with this index."""
         return share_listener(self.reserved[index])
 
     def listen(self) -> socket.socket:

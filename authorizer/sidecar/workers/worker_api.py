@@ -25,7 +25,7 @@ from authorizer.api.cluster_name import CLUSTERS_PATH, DEFAULT_CLUSTER
 from authorizer.api.http.answers.acls import CreationResults, DeletionResults, PlanOutcomes
 from authorizer.sidecar.http.request_response import json_response
 from authorizer.sidecar.http.servers import private_server
-from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, plan_of
+from authorizer.sidecar.routes.request_bodies import bindings_of, filters_of, plan_of
 from authorizer.sidecar.routes.request_state import results_and_end
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from authorizer.analysis.plans.plan import AclPlan, PlanOrigin, application_body
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node.writing.acl_control import RECORDS_PER_OPERATION_MAX
 from authorizer.sidecar.http.errors import HttpError
-from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, listing_of, plan_of
+from authorizer.sidecar.routes.request_bodies import bindings_of, filters_of, listing_of, plan_of
 from records.acl import AclBindingFilter
 from records.columns.acl_table import AclTable
 from snapshot.image import AclsImage

@@ -1,4 +1,4 @@
-"""Requests of Kafka's queries: JSON bodies and query strings in Kafka's terms. Pure.
+"""Requests of Kafka's queries, ``/v1/acls`` and ``/v1/plans``: JSON and query strings in Kafka's terms.
 
     explain                      {"principal": "User:alice", "host": "10.0.0.1", "operation": "READ",
                                   "resourceType": "TOPIC", "resourceName": "orders"}
@@ -13,14 +13,21 @@ known is refused: passing over a mistyped host would answer for another one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Final, TypeVar
 
 import msgspec
 
+from authorizer.analysis.plans.plan import PlanApplication
 from authorizer.api.authorizer_api import Action, HttpRequestContext
+from authorizer.api.errors import PlanUnreadableError
+from authorizer.api.http.acl_requests import ACLS_PATH, PLANS_PATH, AclCreation, AclDeletion, AclFilter
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.ip_address import host_address
-from authorizer.sidecar.http.errors import invalid_request
-from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from authorizer.node.writing.acl_control import RECORDS_PER_OPERATION_MAX
+from authorizer.sidecar.http.errors import HttpError, invalid_request
+from authorizer.sidecar.http.request_decoding import decode_body, decode_query
+from records.acl import AclBinding, AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import KafkaPrincipal, parse_kafka_principal
 from records.topic_name import TOPIC_LENGTH_MAX
 
@@ -177,3 +184,56 @@ def _check_length(field: str, text: str) -> None:
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > _STRING_BYTES_MAX:
         raise invalid_request(f"{field} has {size} bytes: a name has at most {_STRING_BYTES_MAX} in Kafka")
+
+
+_T = TypeVar("_T")
+
+
+class AclListing(AclFilter, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """A filter, and the state to list."""
+
+    min_offset: Offset | None = msgspec.field(name="min_offset", default=None)
+    at_offset: Offset | None = msgspec.field(name="at_offset", default=None)
+
+
+def bindings_of(body: bytes) -> list[AclBinding]:
+    """The ACLs that a POST creates. Kafka's rules are checked later, for each ACL."""
+    wanted = decode_body(body, AclCreation, ACLS_PATH).acls
+    check_count(len(wanted))
+    return [_validated(acl.binding, f"acls[{number}].") for number, acl in enumerate(wanted)]
+
+
+def filters_of(body: bytes) -> list[AclBindingFilter]:
+    """The filters of a DELETE. Raises as ``bindings_of``."""
+    wanted = decode_body(body, AclDeletion, ACLS_PATH).filters
+    check_count(len(wanted))
+    return [_validated(each.filter, f"filters[{number}].") for number, each in enumerate(wanted)]
+
+
+def plan_of(body: bytes) -> PlanApplication:
+    """The plan of a POST. HttpError: 400, it is no plan, or it was modified."""
+    try:
+        return PlanApplication.from_json(body)
+    except PlanUnreadableError as error:
+        raise invalid_request(f"the body is not a request for {PLANS_PATH}: {error}") from error
+
+
+def listing_of(query: bytes) -> tuple[AclBindingFilter, int | None, int | None]:
+    """The filter of a GET, the offset that must be visible first, and the offset of the state to list."""
+    wanted = decode_query(query, AclListing)
+    return _validated(wanted.filter, ""), wanted.min_offset, wanted.at_offset
+
+
+def _validated(read: Callable[[str], _T], where: str) -> _T:
+    try:
+        return read(where)
+    except ValueError as error:
+        raise invalid_request(str(error)) from error
+
+
+def check_count(count: int) -> None:
+    """Raise HttpError 413 for more items than one operation may have."""
+    if count > RECORDS_PER_OPERATION_MAX:
+        raise HttpError(
+            ErrorCode.CONTENT_TOO_LARGE, f"{count} items in one request: at most {RECORDS_PER_OPERATION_MAX}"
+        )
