@@ -14,8 +14,7 @@ from PIL import Image
 
 from authorizer.cli.failure import ExitCode, failure_of
 from snapshot.errors import PlotUnsupportedError
-from snapshot.jobs.counts.count_lines import ClusterLines, cluster_lines
-from snapshot.jobs.counts.plot import CLUSTERS_MAX, draw, require_plotting
+from snapshot.jobs.counts.plot import CLUSTERS_MAX, ClusterLines, cluster_lines, draw, require_plotting
 
 DAY_S = 24 * 60 * 60
 BEGIN_S = 1_700_000_040  # a whole minute
