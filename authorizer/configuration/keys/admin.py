@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from authorizer.configuration.keys.key import (
-    ConfigKey,
     KeyGroup,
     OptionalKey,
     choice_key,
     integer_key,
+    list_key,
     text_key,
 )
 from authorizer.configuration.keys.names import (
@@ -93,15 +93,14 @@ class AdminKeys(KeyGroup):
         "hashes in memory only; a changed user takes effect when that reader has read the change.",
         is_per_cluster=True,
     )
-    sasl_enabled_mechanisms = ConfigKey(
-        name=SASL_MECHANISMS,
-        type_name="list",
-        default="SCRAM-SHA-256,SCRAM-SHA-512",
-        allowed=f"some of {', '.join(SERVED_MECHANISMS)}, separated by commas",
-        doc="Mechanisms that listeners with SASL offer, also as listener.name.<name>.sasl.enabled.mechanisms."
+    sasl_enabled_mechanisms = list_key(
+        SASL_MECHANISMS,
+        f"some of {', '.join(SERVED_MECHANISMS)}, separated by commas",
+        "Mechanisms that listeners with SASL offer, also as listener.name.<name>.sasl.enabled.mechanisms."
         f" PLAIN and SCRAM are verified as {ADMIN_SCRAM_CREDENTIALS} says, OAUTHBEARER with the keys of "
         "aclog.auth.oidc.",
-        parse=names,
+        names,
+        default="SCRAM-SHA-256,SCRAM-SHA-512",
     )
     connections_max_reauth_ms = integer_key(
         MAX_REAUTH_MS,

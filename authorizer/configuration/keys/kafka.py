@@ -12,7 +12,14 @@ from authorizer.api.principal_lists import (
     parse_super_users,
 )
 from authorizer.configuration.broker_file import BROKER_KEYS, LOG_DIR, LOG_DIRS, METADATA_LOG_DIR
-from authorizer.configuration.keys.key import ConfigKey, KeyGroup, OptionalKey, choice_key, integer_key
+from authorizer.configuration.keys.key import (
+    ConfigKey,
+    KeyGroup,
+    OptionalKey,
+    choice_key,
+    integer_key,
+    list_key,
+)
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
     ADMIN_LISTENERS,
@@ -52,14 +59,12 @@ _LISTENER_PREFIX_DOC: Final = (
 class KafkaKeys(KeyGroup):
     """Kafka's own keys."""
 
-    super_users = ConfigKey(
-        name=SUPER_USERS_CONFIG,
-        type_name="list",
-        default="",
-        allowed=PRINCIPALS_ALLOWED,
-        doc="Principals that may do everything, whatever the ACLs are, and also before the log is loaded. "
+    super_users = list_key(
+        SUPER_USERS_CONFIG,
+        PRINCIPALS_ALLOWED,
+        "Principals that may do everything, whatever the ACLs are, and also before the log is loaded. "
         "`User:*` is an ordinary name here.",
-        parse=parse_super_users,
+        parse_super_users,
         is_dynamic=True,
         is_per_cluster=True,
     )
@@ -84,15 +89,13 @@ class KafkaKeys(KeyGroup):
         f"{CONTROLLER_LISTENER_NAMES} do so, as on a broker. Unset: those of {CONTROLLER_LISTENER_NAMES}.",
         parse=names,
     )
-    controller_listener_names = ConfigKey(
-        name=CONTROLLER_LISTENER_NAMES,
-        type_name="list",
-        default="",
-        allowed="listener names, separated by commas",
-        doc=f"Listeners of controllers: the default of {EARLY_START_LISTENERS}. Those of {ADMIN_LISTENERS} "
+    controller_listener_names = list_key(
+        CONTROLLER_LISTENER_NAMES,
+        "listener names, separated by commas",
+        f"Listeners of controllers: the default of {EARLY_START_LISTENERS}. Those of {ADMIN_LISTENERS} "
         "also answer Envelope, with which a principal that has ClusterAction on the cluster forwards a "
         "request of any principal (KIP-590).",
-        parse=names,
+        names,
     )
     listeners_text = ConfigKey(
         name=LISTENERS,
@@ -183,34 +186,30 @@ class KafkaKeys(KeyGroup):
         "Whether a client of a listener with TLS must present a certificate. `required`: no connection "
         "without one; `requested`: a client without one is User:ANONYMOUS; `none`: every client is.",
     )
-    ssl_enabled_protocols = ConfigKey(
-        name=SSL_PROTOCOLS,
-        type_name="list",
+    ssl_enabled_protocols = list_key(
+        SSL_PROTOCOLS,
+        "TLSv1.2, TLSv1.3 or both, separated by commas",
+        "Enabled versions of TLS.",
+        str,
         default="TLSv1.2,TLSv1.3",
-        allowed="TLSv1.2, TLSv1.3 or both, separated by commas",
-        doc="Enabled versions of TLS.",
-        parse=str,
     )
-    ssl_cipher_suites = ConfigKey(
-        name=SSL_CIPHER_SUITES,
-        type_name="list",
-        default="",
-        allowed="nothing",
-        doc="A broker's file may set it. aclog always uses OpenSSL's default cipher suites: if this key is "
+    ssl_cipher_suites = list_key(
+        SSL_CIPHER_SUITES,
+        "nothing",
+        "A broker's file may set it. aclog always uses OpenSSL's default cipher suites: if this key is "
         "set, a listener with TLS does not start, unless the listener's own key is empty.",
-        parse=str,
+        str,
     )
-    ssl_principal_mapping_rules = ConfigKey(
-        name=SSL_PRINCIPAL_RULES,
-        type_name="list",
-        default="DEFAULT",
-        allowed=RULES_ALLOWED,
-        doc="The principal of a client with a certificate: `User:` and the result of the first matching rule "
+    ssl_principal_mapping_rules = list_key(
+        SSL_PRINCIPAL_RULES,
+        RULES_ALLOWED,
+        "The principal of a client with a certificate: `User:` and the result of the first matching rule "
         "on the certificate's subject, in Java's notation (`CN=a,OU=b,O=c`). DEFAULT is the subject itself. "
         "A client that no rule matches gets no answer. Patterns are Java's, matched by RE2 in linear time; "
         "the few that RE2 cannot express stop the start. No pattern matches a subject with a line break, or "
         "of more than 4,096 characters.",
-        parse=str,
+        str,
+        default="DEFAULT",
     )
     metadata_log_dir = OptionalKey(
         name=METADATA_LOG_DIR,

@@ -183,6 +183,29 @@ def boolean_key(name: str, doc: str, *, allowed: str = "true or false") -> Confi
     )
 
 
+def list_key(
+    name: str,
+    allowed: str,
+    doc: str,
+    parse: Callable[[str], _T],
+    *,
+    default: str = "",
+    is_dynamic: bool = False,
+    is_per_cluster: bool = False,
+) -> ConfigKey[_T]:
+    """Return the key of several values in one text."""
+    return ConfigKey(
+        name=name,
+        type_name="list",
+        default=default,
+        allowed=allowed,
+        doc=doc,
+        parse=parse,
+        is_dynamic=is_dynamic,
+        is_per_cluster=is_per_cluster,
+    )
+
+
 def text_key(
     name: str,
     allowed: str,

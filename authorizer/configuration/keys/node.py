@@ -17,11 +17,11 @@ from authorizer.configuration.decision_log import (
 from authorizer.configuration.keys.key import (
     CLIENT_PREFIX,
     DECISION_CLIENT_PREFIX,
-    ConfigKey,
     KeyGroup,
     OptionalKey,
     choice_key,
     integer_key,
+    list_key,
     text_key,
 )
 from authorizer.configuration.keys.names import (
@@ -50,16 +50,14 @@ LOGGING_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 class NodeKeys(KeyGroup):
     """Keys of a node."""
 
-    clusters = ConfigKey(
-        name=CLUSTERS,
-        type_name="list",
-        default="",
-        allowed=CLUSTERS_ALLOWED,
-        doc="The clusters that `aclog serve` follows if they are several: a fleet. Each cluster has its log "
+    clusters = list_key(
+        CLUSTERS,
+        CLUSTERS_ALLOWED,
+        "The clusters that `aclog serve` follows if they are several: a fleet. Each cluster has its log "
         "in `aclog.cluster.NAME.log.url`, and may have any other key that is marked as per cluster below: "
         "`aclog.cluster.NAME.` and the key without `aclog.`. Requests name their cluster in the path, "
         f"`/clusters/NAME/...`. Empty: one log, {LOG_URL}.",
-        parse=cluster_names,
+        cluster_names,
     )
     log_url = text_key(
         LOG_URL,
@@ -186,16 +184,14 @@ class NodeKeys(KeyGroup):
         "each line before its decision is answered: slower, and nothing is dropped.",
         minimum=0,
     )
-    decision_log = ConfigKey(
-        name=DECISION_LOG,
-        type_name="list",
-        default="",
-        allowed=DESTINATIONS_ALLOWED,
-        doc="Destinations to which `aclog serve` writes decisions as CloudEvents, in addition to the audit "
+    decision_log = list_key(
+        DECISION_LOG,
+        DESTINATIONS_ALLOWED,
+        "Destinations to which `aclog serve` writes decisions as CloudEvents, in addition to the audit "
         "log: see [decision-log.md](decision-log.md). Empty: none. A topic must exist; "
         f"`{DECISION_CLIENT_PREFIX}*` are the settings of the connection. {AUDIT_QUEUE} limits the queue of "
         "events, too.",
-        parse=parse_destinations,
+        parse_destinations,
     )
     decision_log_level = choice_key(
         DECISION_LOG_LEVEL,
@@ -204,16 +200,14 @@ class NodeKeys(KeyGroup):
         "Decisions that become events, by the audit log's levels: INFO denials that are to be logged, "
         "DEBUG also what was allowed, TRACE everything.",
     )
-    decision_log_rules = ConfigKey(
-        name=DECISION_RULES,
-        type_name="list",
-        default="",
-        allowed=RULES_ALLOWED,
-        doc="Filter and sampling of these decisions. The first rule whose conditions all hold decides; a "
+    decision_log_rules = list_key(
+        DECISION_RULES,
+        RULES_ALLOWED,
+        "Filter and sampling of these decisions. The first rule whose conditions all hold decides; a "
         "decision that no rule matches becomes an event. `drop principal=User:probe; keep result=DENIED; "
         "1/100 resource_type=TOPIC resource_name=logs-*`. A text that ends with `*` is a prefix; a text with "
         "spaces or semicolons needs quotes.",
-        parse=partial(parse_rules, key=DECISION_RULES),
+        partial(parse_rules, key=DECISION_RULES),
     )
     decision_log_fold_ms = integer_key(
         "aclog.decision.log.fold.ms",

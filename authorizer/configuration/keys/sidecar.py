@@ -12,6 +12,7 @@ from authorizer.configuration.keys.key import (
     OptionalKey,
     boolean_key,
     integer_key,
+    list_key,
     text_key,
 )
 from authorizer.configuration.keys.names import (
@@ -104,28 +105,24 @@ class SidecarKeys(KeyGroup):
         "Whether PLAINTEXT listeners may have other addresses than loopback. Every client of such a listener "
         "is User:ANONYMOUS, and everyone on the network path can read and change requests and answers.",
     )
-    unix_principals = ConfigKey(
-        name=UNIX_PRINCIPALS,
-        type_name="list",
-        default="",
-        allowed="uid:NUMBER=Type:name or gid:NUMBER=Type:name, separated by semicolons, such as "
+    unix_principals = list_key(
+        UNIX_PRINCIPALS,
+        "uid:NUMBER=Type:name or gid:NUMBER=Type:name, separated by semicolons, such as "
         "uid:1000=User:gateway;gid:200=User:ops",
-        doc="Principals of the processes that connect to Unix sockets, by their user or group id, which the "
+        "Principals of the processes that connect to Unix sockets, by their user or group id, which the "
         "kernel reports; the user id wins. A process that is not listed is User:ANONYMOUS. "
         "`aclog.sock` in a log's directory is not affected: only the directory's owner can open it.",
-        parse=unix_principals,
+        unix_principals,
     )
-    ssl_spiffe_mapping_rules = ConfigKey(
-        name=SPIFFE_RULES,
-        type_name="list",
-        default="",
-        allowed=RULES_ALLOWED,
-        doc="The principal of a client whose certificate has a SPIFFE id (`spiffe://...` as a URI in the "
+    ssl_spiffe_mapping_rules = list_key(
+        SPIFFE_RULES,
+        RULES_ALLOWED,
+        "The principal of a client whose certificate has a SPIFFE id (`spiffe://...` as a URI in the "
         f"subject alternative name): rules as in {SSL_PRINCIPAL_RULES}, on that id, whose scheme and trust "
         "domain are in lower case. DEFAULT is the id itself. A client that no rule matches gets no answer; "
         "neither does one whose certificate has several SPIFFE ids or an invalid one. Unset: the subject "
         "determines the principal of every client.",
-        parse=str,
+        str,
     )
     ssl_spiffe_required = boolean_key(
         SPIFFE_REQUIRED,
@@ -141,33 +138,27 @@ class SidecarKeys(KeyGroup):
         parse=address,
         is_per_cluster=True,
     )
-    authzen_subject_aliases = ConfigKey(
-        name="aclog.authzen.subject.aliases",
-        type_name="list",
-        default="",
-        allowed="alias:type pairs, separated by semicolons, such as user:User;service:User",
-        doc="Names of AuthZEN clients for principal types. Kafka's own are `User` and those of a principal "
+    authzen_subject_aliases = list_key(
+        "aclog.authzen.subject.aliases",
+        "alias:type pairs, separated by semicolons, such as user:User;service:User",
+        "Names of AuthZEN clients for principal types. Kafka's own are `User` and those of a principal "
         "builder; they are case-sensitive.",
-        parse=aliases(str),
+        aliases(str),
         is_per_cluster=True,
     )
-    authzen_resource_aliases = ConfigKey(
-        name="aclog.authzen.resource.aliases",
-        type_name="list",
-        default="",
-        allowed="alias:TYPE pairs, separated by semicolons, such as stream:TOPIC;record:TOPIC",
-        doc="Names of AuthZEN clients for resource types, in addition to Kafka's own names in any case.",
-        parse=code_aliases(ResourceType),
+    authzen_resource_aliases = list_key(
+        "aclog.authzen.resource.aliases",
+        "alias:TYPE pairs, separated by semicolons, such as stream:TOPIC;record:TOPIC",
+        "Names of AuthZEN clients for resource types, in addition to Kafka's own names in any case.",
+        code_aliases(ResourceType),
         is_per_cluster=True,
     )
-    authzen_action_aliases = ConfigKey(
-        name="aclog.authzen.action.aliases",
-        type_name="list",
-        default="",
-        allowed="alias:OPERATION pairs, separated by semicolons, such as can_read:READ;can_write:WRITE",
-        doc="Names of AuthZEN clients for operations, in addition to Kafka's own names in any case. An "
+    authzen_action_aliases = list_key(
+        "aclog.authzen.action.aliases",
+        "alias:OPERATION pairs, separated by semicolons, such as can_read:READ;can_write:WRITE",
+        "Names of AuthZEN clients for operations, in addition to Kafka's own names in any case. An "
         "action search returns an operation's aliases, or Kafka's name if it has none.",
-        parse=code_aliases(AclOperation),
+        code_aliases(AclOperation),
         is_per_cluster=True,
     )
     search_resource_names = text_key(
@@ -187,49 +178,41 @@ class SidecarKeys(KeyGroup):
         "header is never repeated.",
         parse=base_url,
     )
-    trusted_proxies = ConfigKey(
-        name=TRUSTED_PROXIES,
-        type_name="list",
-        default="",
-        allowed="IP addresses and networks, separated by commas, such as 127.0.0.1,10.1.0.0/16",
-        doc="Proxies whose X-Forwarded-For header is trusted: the address in the header, not the proxy's, is "
+    trusted_proxies = list_key(
+        TRUSTED_PROXIES,
+        "IP addresses and networks, separated by commas, such as 127.0.0.1,10.1.0.0/16",
+        "Proxies whose X-Forwarded-For header is trusted: the address in the header, not the proxy's, is "
         "then the caller's address, which ACL hosts are matched against. Name only proxies that set or "
         "overwrite that header. Unset: the header has no effect.",
-        parse=networks,
+        networks,
     )
-    describe_principals = ConfigKey(
-        name=DESCRIBE_PRINCIPALS,
-        type_name="list",
-        default="",
-        allowed=PRINCIPALS_ALLOWED,
-        doc="Principals that may send requests about other principals without an ACL. Other callers need "
+    describe_principals = list_key(
+        DESCRIBE_PRINCIPALS,
+        PRINCIPALS_ALLOWED,
+        "Principals that may send requests about other principals without an ACL. Other callers need "
         "Describe on the cluster for that; every caller may send requests about itself. This key gives no "
         "right to list or change ACLs. "
         "`User:ANONYMOUS` is every caller of a plaintext listener; `User:*` is an ordinary name here.",
-        parse=partial(principals, key=DESCRIBE_PRINCIPALS),
+        partial(principals, key=DESCRIBE_PRINCIPALS),
         is_dynamic=True,
         is_per_cluster=True,
     )
-    auth_required_listeners = ConfigKey(
-        name=AUTH_REQUIRED_LISTENERS,
-        type_name="list",
-        default="",
-        allowed=f"names out of {LISTENERS} or {ADMIN_LISTENERS}, separated by commas",
-        doc="Listeners that answer User:ANONYMOUS only on /livez, /readyz and /openapi.json: any other "
+    auth_required_listeners = list_key(
+        AUTH_REQUIRED_LISTENERS,
+        f"names out of {LISTENERS} or {ADMIN_LISTENERS}, separated by commas",
+        "Listeners that answer User:ANONYMOUS only on /livez, /readyz and /openapi.json: any other "
         "request without a token, on a connection without a principal, gets 401. A listener of Kafka's "
         "protocol closes such connections.",
-        parse=names,
+        names,
     )
-    console_listener_names = ConfigKey(
-        name=CONSOLE_LISTENERS,
-        type_name="list",
-        default="",
-        allowed=f"names out of {LISTENERS}, separated by commas; or * for all",
-        doc="Listeners with the web console at `/`: who may do what, why, and since when. The page itself "
+    console_listener_names = list_key(
+        CONSOLE_LISTENERS,
+        f"names out of {LISTENERS}, separated by commas; or * for all",
+        "Listeners with the web console at `/`: who may do what, why, and since when. The page itself "
         "contains no ACLs; it requests them as any client does, and a caller that may not describe the "
         "cluster sees only its own access. A separate process computes the console's answers; it holds all "
         "ACLs in its memory as well.",
-        parse=names,
+        names,
     )
     console_teams = OptionalKey(
         name=CONSOLE_TEAMS,
@@ -267,15 +250,13 @@ class SidecarKeys(KeyGroup):
         "is read again when it changes; it has at most 256 MB.",
         is_per_cluster=True,
     )
-    console_peers = ConfigKey(
-        name=CONSOLE_PEERS,
-        type_name="list",
-        default="",
-        allowed="addresses of sidecars, separated by commas: http(s)://HOST:PORT, with /clusters/NAME behind "
+    console_peers = list_key(
+        CONSOLE_PEERS,
+        "addresses of sidecars, separated by commas: http(s)://HOST:PORT, with /clusters/NAME behind "
         "it for one of several clusters, or unix:PATH",
-        doc="Other nodes of the same log: the console shows the status of each, and whether it has the same "
+        "Other nodes of the same log: the console shows the status of each, and whether it has the same "
         "ACLs at the same offset. The node requests /v1/state from them while the console is open.",
-        parse=sidecars,
+        sidecars,
         is_per_cluster=True,
     )
     console_peers_token_file = text_key(
@@ -343,13 +324,11 @@ class SidecarKeys(KeyGroup):
         "the issuer's `iss`, such as https://login.example.org/realms/kafka",
         "The issuer whose tokens are accepted: their exact `iss`.",
     )
-    auth_oidc_audience = ConfigKey(
-        name=AUTH_OIDC_AUDIENCE,
-        type_name="list",
-        default="",
-        allowed="values of `aud`, separated by commas",
-        doc="Accepted audiences: a token's `aud` must contain one of them.",
-        parse=lambda text: tuple(split_list(text)),
+    auth_oidc_audience = list_key(
+        AUTH_OIDC_AUDIENCE,
+        "values of `aud`, separated by commas",
+        "Accepted audiences: a token's `aud` must contain one of them.",
+        lambda text: tuple(split_list(text)),
     )
     auth_oidc_principal_claim = ConfigKey(
         name="aclog.auth.oidc.principal.claim",
@@ -359,13 +338,12 @@ class SidecarKeys(KeyGroup):
         doc="The claim that names the principal: `User:` and its value.",
         parse=required_text,
     )
-    auth_oidc_algorithms = ConfigKey(
-        name="aclog.auth.oidc.algorithms",
-        type_name="list",
+    auth_oidc_algorithms = list_key(
+        "aclog.auth.oidc.algorithms",
+        f"some of {', '.join(TOKEN_ALGORITHMS)}, separated by commas",
+        "Accepted signature algorithms of tokens: never `none`, and never one with a shared secret.",
+        some_of(TOKEN_ALGORITHMS),
         default=",".join(TOKEN_ALGORITHMS),
-        allowed=f"some of {', '.join(TOKEN_ALGORITHMS)}, separated by commas",
-        doc="Accepted signature algorithms of tokens: never `none`, and never one with a shared secret.",
-        parse=some_of(TOKEN_ALGORITHMS),
     )
     auth_oidc_leeway_ms = integer_key(
         "aclog.auth.oidc.leeway.ms",
