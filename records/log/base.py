@@ -166,6 +166,11 @@ class MetadataLog(ABC):
         return None
 
     @property
+    def connection(self) -> object | None:
+        """What connecting has queried, for another object of this log (``open_log``); None: nothing."""
+        return None
+
+    @property
     def is_shared(self) -> bool:
         """Whether several nodes may append to it."""
         return False

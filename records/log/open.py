@@ -35,6 +35,7 @@ def open_log(
     client: Mapping[str, str] = _NO_SETTINGS,
     lazily: bool = False,
     shared: SharedClients | None = None,
+    connection: object | None = None,
 ) -> MetadataLog:
     """Open a log.
 
@@ -45,6 +46,7 @@ def open_log(
             names the cluster to ask (records.log.directory.committed).
         lazily: do not connect to a cluster yet, see TopicLog.open.
         shared: clients of a cluster, which its topics share.
+        connection: of another object of this log, in place of queries; see TopicLog.open.
 
     Raises:
         LogError: see DirectoryLog.open, TopicLog.open, QuorumLog.open and PolledLog.open.
@@ -53,7 +55,9 @@ def open_log(
         case "kafka":
             with _kafka_extra():
                 from records.log.topic import TopicLog  # noqa: PLC0415
-            return TopicLog.open(url, mode=mode, client=client, lazily=lazily, shared=shared)
+            return TopicLog.open(
+                url, mode=mode, client=client, lazily=lazily, shared=shared, connection=connection
+            )
         case "kraft":
             with _kraft_extra():
                 from records.log.quorum import QuorumLog  # noqa: PLC0415

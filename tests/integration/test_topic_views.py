@@ -98,7 +98,7 @@ def test_requests_do_not_grow_with_the_number_of_topics(
         sent[count] = Counter(SENT.findall(capfd.readouterr().err))
     few, many = sent[2], sent[12]
     assert few["ListOffsets"] == 6
-    assert few["DescribeConfigs"] == 2
+    assert few["DescribeConfigs"] == 1
     assert {name: few[name] for name in few.keys() - VARYING} == {
         name: many[name] for name in many.keys() - VARYING
     }

@@ -26,7 +26,7 @@ from records.log.topic.reader import TopicReader
 from records.log.topic.topic_admin import (
     ClusterClient,
     TopicAdmin,
-    TopicDescription,
+    TopicConnection,
     TopicSettings,
     check_topic,
     describe_topic,
@@ -61,6 +61,7 @@ class TopicLog(MetadataLog):
     """
 
     # Known from ``connect`` on.
+    _connection: TopicConnection
     _identity: LogIdentity
     _checked_at_s: float
     _retention_ms: int
@@ -106,6 +107,7 @@ class TopicLog(MetadataLog):
         settings: TopicSettings | None = None,
         lazily: bool = False,
         shared: SharedClients | None = None,
+        connection: object | None = None,
     ) -> Self:
         """Check that the topic can be a log, and open it.
 
@@ -119,6 +121,7 @@ class TopicLog(MetadataLog):
             lazily: connect at the first call, or in ``connect``. Until that succeeds, ``identity`` and
                 ``removal_retention_ms`` raise LogUnreachableError.
             shared: clients of other logs, of which this one uses those of its cluster.
+            connection: of another object of this log, in place of queries; only with ``lazily``.
 
         Raises:
             LogNotFoundError: there is no such topic.
@@ -127,6 +130,8 @@ class TopicLog(MetadataLog):
             LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access.
         """
         log = cls(parse_topic_url(url), client, settings, mode=mode, shared=shared)
+        if isinstance(connection, TopicConnection):
+            log.use(connection)
         return log if lazily else log.connect_or_close()
 
     def connect(self) -> None:
@@ -140,14 +145,16 @@ class TopicLog(MetadataLog):
     def _load_topic(self, *, age_s: float = 0) -> None:
         """Check the topic, and take its identity; ``age_s``: how old the cluster's id may be."""
         topic = describe_topic(self._admin)
-        self.use(topic, self._cluster.cluster_id(self._admin, age_s))
+        self.use(TopicConnection(self._cluster.cluster_id(self._admin, age_s), topic))
 
-    def use(self, topic: TopicDescription, cluster_id: str) -> None:
-        """Connect with a description that was just queried. Raises LogError: it cannot be a log."""
+    def use(self, connection: TopicConnection) -> None:
+        """Connect with what was queried. Raises LogError: the topic cannot be a log."""
+        topic = connection.topic
         check_topic(self._where, topic)
+        self._connection = connection
         self._retention_ms = topic.delete_retention_ms
         # The identity of all records that are read from now on.
-        self._identity = LogIdentity(cluster_id, topic.topic_id)
+        self._identity = LogIdentity(connection.cluster_id, topic.topic_id)
         self._checked_at_s = time.monotonic()
         self._writer = TopicWriter(
             self._where, self._settings, self._topic_errors, topic.message_bytes_max, self._closing.is_set
@@ -183,6 +190,12 @@ class TopicLog(MetadataLog):
         """``delete.retention.ms``, as of opening this topic."""
         self._require_connected()
         return self._retention_ms
+
+    @property
+    def connection(self) -> TopicConnection:
+        """As of the last time that the topic's settings were queried."""
+        self._require_connected()
+        return self._connection
 
     @property
     def is_shared(self) -> bool:

@@ -204,6 +204,14 @@ class TopicDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicConnection:
+    """What connecting to a topic has queried."""
+
+    cluster_id: str
+    topic: TopicDescription
+
+
+@dataclass(frozen=True, slots=True)
 class TopicState:
     """Id and offsets of a topic.
 

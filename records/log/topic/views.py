@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from records.errors import LogError
 from records.log.base import LogIdentity, LogView
-from records.log.topic.topic_admin import TopicAdmin, TopicState, describe_topics, query_topics
+from records.log.topic.topic_admin import (
+    TopicAdmin,
+    TopicConnection,
+    TopicState,
+    describe_topics,
+    query_topics,
+)
 from records.log.url import TOPIC_FORM, parse_bootstrap_servers
 
 if TYPE_CHECKING:
@@ -28,7 +34,7 @@ def connect_topics(logs: Sequence[TopicLog]) -> list[LogError | None]:
             try:
                 if isinstance(found, LogError):
                     raise found
-                log.use(found, cluster_id)
+                log.use(TopicConnection(cluster_id, found))
             except LogError as error:
                 errors[log] = error
     return [errors.get(log) for log in logs]

@@ -63,6 +63,7 @@ class FollowedLog:
         kafka: client settings of its cluster, ``aclog.kafka.*`` without that prefix; may hold secrets.
         is_of_fleet: the cluster id comes from the topic's name; the topic is on another cluster.
         shared: clients of the job's logs.
+        connection: what was queried for ``identity``; see MetadataLog.
     """
 
     url: str
@@ -70,6 +71,7 @@ class FollowedLog:
     kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
     is_of_fleet: bool = False
     shared: SharedClients | None = field(default=None, repr=False, compare=False)
+    connection: object | None = field(default=None, repr=False, compare=False)
 
     @property
     def topic(self) -> str | None:
@@ -82,14 +84,20 @@ class FollowedLog:
         return parse_topic_url(self.url).bootstrap_servers if kind_of(self.url) == TOPIC else None
 
     def open(self) -> MetadataLog:
-        """Open the log for reading; a topic is not connected yet (``connected``).
+        """Open the log for reading; a topic without ``connection`` is not connected yet (``connected``).
 
         The caller compares its identity (I9).
 
         Raises:
             LogError: it cannot be opened; see open_log.
         """
-        return open_log(self.url, client=self.kafka, lazily=self.topic is not None, shared=self.shared)
+        return open_log(
+            self.url,
+            client=self.kafka,
+            lazily=self.topic is not None,
+            shared=self.shared,
+            connection=self.connection,
+        )
 
 
 def resolve_logs(urls: Sequence[str], *, kafka: Mapping[str, str] = _NO_SETTINGS) -> list[FollowedLog]:
@@ -322,7 +330,9 @@ def _identified(
         client = _client_of(url, kafka)
         settings = NamedSettings(client, keys_of(client))
         found.close()
-        return FollowedLog(url=url, identity=found.identity, kafka=settings, shared=shared)
+        return FollowedLog(
+            url=url, identity=found.identity, kafka=settings, shared=shared, connection=found.connection
+        )
 
     return [identified(url, found) for url, found in zip(urls, connected(opened, urls), strict=True)]
 
