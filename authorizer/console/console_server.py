@@ -25,8 +25,8 @@ from authorizer.sidecar.fleet_app import FleetApp
 from authorizer.sidecar.http.limits import LoadLimiter
 from authorizer.sidecar.http.request_metrics import RequestMetrics
 from authorizer.sidecar.http.servers import Served, ServerThread, private_server
-from authorizer.sidecar.workers.hosted_nodes import FleetNodes, SingleNode
 from authorizer.sidecar.workers.worker import Listening, LogReady
+from authorizer.sidecar.workers.worker_api import FleetNodes, SingleNode
 from authorizer.sidecar.workers.worker_fanout import WorkerFanout
 from records.polling import PeriodicThread
 

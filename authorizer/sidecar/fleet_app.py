@@ -31,7 +31,7 @@ from authorizer.sidecar.routes.node_routes import (
     member_state,
 )
 from authorizer.sidecar.routes.openapi import fleet_document
-from authorizer.sidecar.workers.hosted_nodes import FleetNodes
+from authorizer.sidecar.workers.worker_api import FleetNodes
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector

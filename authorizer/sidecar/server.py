@@ -36,9 +36,8 @@ from authorizer.sidecar.http.request_metrics import RequestMetrics, ServerMetric
 from authorizer.sidecar.http.servers import ListenerServer, Served, ServerThread
 from authorizer.sidecar.http.systemd import KAFKA_SCHEME, STOPPING, notify, notify_alive, notify_listening
 from authorizer.sidecar.telemetry.telemetry import Telemetry
-from authorizer.sidecar.workers.hosted_nodes import FleetNodes, HostedNodes, SingleNode
 from authorizer.sidecar.workers.worker import Listening, LogReady
-from authorizer.sidecar.workers.worker_api import WorkerApi
+from authorizer.sidecar.workers.worker_api import FleetNodes, HostedNodes, SingleNode, WorkerApi
 from authorizer.sidecar.workers.worker_fanout import WorkerFanout
 from records.log.directory.files import SOCKET_FILE
 

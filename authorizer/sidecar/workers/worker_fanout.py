@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from authorizer.node.reconfiguration import Change, Reconfiguration
-    from authorizer.sidecar.workers.hosted_nodes import HostedNodes
     from authorizer.sidecar.workers.socket_directory import ConsoleStatus
     from authorizer.sidecar.workers.worker import Worker
+    from authorizer.sidecar.workers.worker_api import HostedNodes
 
 _ANSWER_S: Final = 10.0
 
