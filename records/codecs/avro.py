@@ -178,13 +178,6 @@ def _header(schema: Schema) -> bytes:
 
 
 _CODEC: Final = AvroCodec()
-
-
-def encode(record: AclRecord) -> bytes:
-    """`AvroCodec.encode` with the current schemas."""
-    return _CODEC.encode(record)
-
-
-def decode(data: bytes | memoryview) -> AclRecord:
-    """`AvroCodec.decode` with the current schemas."""
-    return _CODEC.decode(data)
+#: `AvroCodec.encode` and `AvroCodec.decode` with the current schemas.
+encode: Final = _CODEC.encode
+decode: Final = _CODEC.decode

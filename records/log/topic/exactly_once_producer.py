@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final, TypeVar
 
@@ -111,7 +112,8 @@ class ExactlyOnceProducer:
             )
         except BaseException:
             # Else readers wait until the next writer ends the transaction, or it times out.
-            _abort(producer)
+            with suppress(KafkaException):
+                producer.abort_transaction(_CALL_TIMEOUT_S)
             raise
         self._retried(lambda: producer.commit_transaction(_CALL_TIMEOUT_S), "committing")
 
@@ -151,10 +153,3 @@ def _transactions(messages: Iterable[tuple[int, bytes, bytes]]) -> Iterable[list
         transaction.append(message)
     if transaction:
         yield transaction
-
-
-def _abort(producer: Producer) -> None:
-    try:
-        producer.abort_transaction(_CALL_TIMEOUT_S)
-    except KafkaException:
-        return
