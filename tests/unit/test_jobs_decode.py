@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from threading import Event
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from records.entries import (
     OtherRecord,
     RemoveAccessControlEntryRecord,
 )
-from records.errors import DecodeError, UnsupportedVersionError
+from records.errors import DecodeError, LogError, UnsupportedVersionError
 from records.ids import Uuid, uuid_to_string
 from records.log.base import LogIdentity
 from records.log.topic.codec import decode_messages
@@ -185,6 +185,24 @@ def test_a_small_state_is_written_while_the_next_log_is_read(
     found = list(fold_logs(logs, plans=plans, write_changes=None))
     assert [each.cluster_id for each in found] == [CLUSTER_ID, "other"]
     assert waited == [is_overlapped, True]
+
+
+def test_log_whose_files_cannot_be_written_does_not_fail_those_written_beside_it() -> None:
+    """All three are written at the same time."""
+    together = Barrier(3, timeout=10)
+
+    def write_changes(of: LogPlan, _: object) -> None:
+        together.wait()
+        if of.identity.cluster_id == "b":
+            raise LogError("no room")
+
+    plans = {name: planned(name) for name in "abc"}
+    logs = [(name, [batch(FRAMES[0])]) for name in plans]
+    found = list(fold_logs(logs, plans=plans, write_changes=write_changes, isolates_logs=True))
+    assert [(each.cluster_id, each.failure) for each in found] == [("a", None), ("b", "no room"), ("c", None)]
+    assert [each.summary is None for each in found] == [False, True, False]
+    with pytest.raises(LogError, match="no room"):
+        list(fold_logs(logs, plans=plans, write_changes=write_changes))
 
 
 def test_other_records_are_skipped() -> None:
