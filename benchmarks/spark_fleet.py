@@ -56,7 +56,9 @@ def measured(what: str, run: Callable[[], None]) -> None:
 
 def main(logs: int = 200, records: int = 100_000) -> None:
     with broker() as servers, TemporaryDirectory() as home:
-        write(new_topic(servers, "warm"), 1000)
+        # One for each core, so that every worker runs.
+        for number in range(os.cpu_count() or 1):
+            write(new_topic(servers, f"warm-{number}"), 1000)
         write(new_topic(servers, "one"), records)
         urls = [new_topic(servers, f"many-{number:03}") for number in range(logs)]
         for url in urls:

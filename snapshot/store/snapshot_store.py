@@ -250,7 +250,7 @@ class SnapshotStore:
         """
         _check_keep(keep)
         ref = manifest.ref
-        stored = self._freshen_like(manifest) or self._put_manifest(manifest)
+        stored = self._put_manifest(manifest)
         named = {part.name for part in stored.files}
         for name in self._storage.files(ref.directory):
             attempt = attempt_of(name)

@@ -191,7 +191,7 @@ def _run_query(
                 query = writer.start()
                 offsets.query.set_result(query)
                 on_exit.callback(query.stop)
-                while not query.lastProgress and not _has_ended(query, control, micro_batches):
+                while not query.lastProgress and not _has_ended(query, control):
                     claim.raise_if_lost()
             while not _has_ended(query, control, micro_batches, on_idle):
                 claim.raise_if_lost()
@@ -206,16 +206,19 @@ def _run_query(
 def _has_ended(
     query: StreamingQuery,
     control: RunControl,
-    micro_batches: MicroBatches,
+    micro_batches: MicroBatches | None = None,
     on_idle: Callable[[], None] | None = None,
 ) -> bool:
-    """Wait a little for the end of the query; stop it if the jobs are stopped."""
+    """Wait a little for the end of the query; stop it if the jobs are stopped.
+
+    ``micro_batches``: their idle logs are refreshed. Not before the first batch: it makes most states new.
+    """
     if control.is_stopping:
         query.stop()
         return True
     # awaitTermination accepts any number; its annotation says int.
     is_ended = query.awaitTermination(_STOP_POLL_INTERVAL_S)  # type: ignore[arg-type]
-    if micro_batches.freshen() and on_idle is not None and not is_ended:
+    if micro_batches is not None and micro_batches.freshen() and on_idle is not None and not is_ended:
         on_idle()
     return bool(is_ended)
 
