@@ -8,7 +8,7 @@ import socket
 import ssl
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from records.errors import LogError, LogUnreachableError
 from records.log.protocol import requests, responses, sasl
@@ -122,6 +122,12 @@ class Connection:
         self._is_accepted |= decoder is not responses.API_VERSIONS
         return decoded
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.abort()
+
     def abort(self) -> None:
         """Close it, and end a pending request. Idempotent."""
         self._is_aborted = True
@@ -162,15 +168,10 @@ class Connection:
         if self._is_probe or self._is_accepted or self._is_aborted or self._settings.mechanism is not None:
             return False
         try:
-            probe = Connection(self.address, self._settings, self._errors, is_probe=True)
+            with Connection(self.address, self._settings, self._errors, is_probe=True) as probe:
+                answer = probe.send(requests.sasl_handshake(MECHANISMS[0]), responses.SASL_HANDSHAKE)
         except LogError:
             return False
-        try:
-            answer = probe.send(requests.sasl_handshake(MECHANISMS[0]), responses.SASL_HANDSHAKE)
-        except LogError:
-            return False
-        finally:
-            probe.abort()
         return answer.error in (NO_ERROR, _OTHER_MECHANISM)
 
     def _authenticate(self, mechanism: str) -> None:

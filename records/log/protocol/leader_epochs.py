@@ -6,7 +6,6 @@ that knows another one refuses to answer.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
@@ -25,7 +24,7 @@ from records.log.protocol.responses import error_name, schema_decoder
 from records.log.url import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from records.log.protocol.settings import ProtocolSettings
 
@@ -76,7 +75,7 @@ class LeaderEpochs:
         found: dict[str, EpochRange] = {}
         for address, leaders in by_address.items():
             try:
-                with self._connected(address) as connection:
+                with Connection(address, self._settings, self._errors) as connection:
                     ends = connection.send(_epochs_request(leaders, epochs), _EPOCH_ENDS)
                     earlier = {topic: epoch - 1 for topic, epoch in epochs.items()}
                     starts = connection.send(_epochs_request(leaders, earlier), _EPOCH_ENDS)
@@ -98,19 +97,11 @@ class LeaderEpochs:
         last_error: LogUnreachableError | None = None
         for address in self._servers:
             try:
-                with self._connected(address) as connection:
+                with Connection(address, self._settings, self._errors) as connection:
                     return connection.send(request, _LEADERS)
             except LogUnreachableError as error:
                 last_error = error
         raise last_error or self._errors.log_closed()
-
-    @contextmanager
-    def _connected(self, address: Address) -> Iterator[Connection]:
-        connection = Connection(address, self._settings, self._errors)
-        try:
-            yield connection
-        finally:
-            connection.abort()
 
 
 def _epochs_request(leaders: Iterable[_Leader], epochs: Mapping[str, int]) -> Any:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import shlex
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -24,10 +23,11 @@ from records.log.topic.topic_errors import TopicErrors
 from records.log.url import Address, TopicUrl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Mapping
 
-    _Connect = Callable[[Address], AbstractContextManager[Any]]
+    from records.log.protocol.connection import Connection
+
+    _Connect = Callable[[Address], Connection]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +61,7 @@ def find_owner(
     try:
         settings = settings_beside_client(client)
         errors = ClusterErrors(url, settings)
-
-        @contextmanager
-        def connect(address: Address) -> Iterator[Connection]:
-            connection = Connection(address, settings, errors)
-            try:
-                yield connection
-            finally:
-                connection.abort()
-
-        return _find_owner(admin, topic, first_offset, connect)
+        return _find_owner(admin, topic, first_offset, lambda address: Connection(address, settings, errors))
     except LogError:
         return None
 

@@ -106,9 +106,10 @@ def fold_logs(
                 fold = LogFold(plan)
                 for batch in batches:
                     fold.take(batch)
-                pending.append(pool.submit(finished, cluster_id, fold))
             if cluster_id in failures.by_cluster:
                 yield FoldedLog(cluster_id, None, failures.by_cluster[cluster_id])
+            else:
+                pending.append(pool.submit(finished, cluster_id, fold))
             # A large state is written alone, as several of them may not fit in memory.
             while len(pending) > (_FINISHED_AT_A_TIME if plan.is_small else 0):
                 yield pending.popleft().result()

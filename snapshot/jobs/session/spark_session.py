@@ -126,8 +126,7 @@ def has_session() -> bool:
 
 
 def _existing_session() -> SparkSession | None:
-    # Active is a session for one thread. In another thread of the process, a session that Spark
-    # shares is not a new one either.
+    # Each thread has its own active session. One without may still be in a process with a session.
     if SparkContext._active_spark_context is None:  # noqa: SLF001
         return None
     return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
