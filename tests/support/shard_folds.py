@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from records.entries import ControlRecord
@@ -14,7 +13,7 @@ from records.log.base import LogIdentity
 from records.log.topic.codec import decode_messages
 from records.log_batch import LogBatch, LogRecord
 from snapshot.jobs.folding.log_fold import fold_logs
-from snapshot.jobs.folding.log_plan import LogPlan, LogResult, LogSummary, log_result
+from snapshot.jobs.folding.log_plan import LogPlan, LogResult, log_result
 from snapshot.jobs.sources.log_range import LogRange
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
@@ -74,9 +73,9 @@ def folded(of: LogPlan, records: Sequence[LogRecord], batch_size: int = 3) -> tu
 
     logs = [(of.identity.cluster_id, batches(records, batch_size))]
     (made,) = fold_logs(logs, plans={of.identity.cluster_id: of}, write_changes=write_changes)
-    summary = msgspec.json.decode(made.summary or "", type=LogSummary)
+    assert made.summary is not None
     # The changes of one transaction have one offset.
-    return log_result(of, summary), sorted(changes, key=lambda change: (change["offset"], change["id"]))
+    return log_result(of, made.summary), sorted(changes, key=lambda change: (change["offset"], change["id"]))
 
 
 def batches(records: Sequence[LogRecord], batch_size: int, epoch: int = 1) -> list[LogBatch]:

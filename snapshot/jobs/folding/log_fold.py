@@ -16,7 +16,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from uuid import uuid4
 
-import msgspec
 import numpy as np
 
 from records.columns.acl_table import AclTable, AppliedAcl
@@ -61,10 +60,10 @@ _FINISHED_AT_A_TIME: Final = 4
 
 
 class FoldedLog(NamedTuple):
-    """What a task returns about a log; ``summary``: the JSON of a LogSummary, None if there is a failure."""
+    """What a task returns about a log; ``summary``: None if there is a failure."""
 
     cluster_id: str
-    summary: str | None
+    summary: LogSummary | None
     failure: str | None
 
 
@@ -93,9 +92,9 @@ def fold_logs(
     failures = LogFailures(is_collecting=isolates_logs)
 
     def finished(cluster_id: str, fold: LogFold) -> FoldedLog:
-        summary: str | None = None
+        summary: LogSummary | None = None
         with failures.collect(cluster_id):
-            summary = msgspec.json.encode(fold.finish(write_changes)).decode()
+            summary = fold.finish(write_changes)
         return FoldedLog(cluster_id, summary, failures.by_cluster.get(cluster_id))
 
     with ThreadPoolExecutor(_FINISHED_AT_A_TIME) as pool:

@@ -113,7 +113,7 @@ class AclCountDelta(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of folding one log; sent to the driver as JSON.
+    """The result of folding one log; sent to the driver.
 
     Attributes:
         provenance: of the state at the plan's end.

@@ -17,12 +17,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-import msgspec
 from pyspark.sql import DataFrame
 
 from snapshot.digest import digest_to_string
 from snapshot.jobs.folding.log_fold import fold_logs
-from snapshot.jobs.folding.log_plan import LogPlan, LogSummary, log_result, shards_of_size
+from snapshot.jobs.folding.log_plan import LogPlan, log_result, shards_of_size
 from snapshot.jobs.planning.log_states import LogStates, freshen_states, search_bases, view_states
 from snapshot.jobs.planning.planned_offsets import PlannedOffsets, QueryOffsets
 from snapshot.jobs.running.job import BatchReport, LogReport
@@ -201,11 +200,7 @@ class MicroBatches:
         # Not by the source's rows, which would need a second Python process for each task; and not by a query
         # of Spark SQL, whose plan costs more than the action, and whose workers import pandas.
         folded = context.parallelize(range(len(tasks)), len(tasks)).mapPartitions(fold).collect()
-        summaries = {
-            row.cluster_id: msgspec.json.decode(row.summary, type=LogSummary)
-            for row in folded
-            if row.summary is not None
-        }
+        summaries = {row.cluster_id: row.summary for row in folded if row.summary is not None}
         failures.by_cluster |= {row.cluster_id: row.failure for row in folded if row.failure is not None}
 
         folded_plans = [plan for plan in plans if plan.identity.cluster_id not in failures.by_cluster]
