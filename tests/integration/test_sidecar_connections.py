@@ -7,7 +7,6 @@ An evaluation is answered inline by the protocol, or by the application if it ha
 from __future__ import annotations
 
 import json
-import resource
 import socket
 import subprocess
 import threading
@@ -29,6 +28,7 @@ from records.principal import KafkaPrincipal
 from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of
 from support.raw_http import Answer, Wire, connected, request
+from support.serving_process import many_files
 
 ONE, MANY = "/access/v1/evaluation", "/access/v1/evaluations"
 
@@ -629,17 +629,8 @@ def test_the_server_stops_reading_from_a_client_that_does_not_read(node: Node, p
             assert decision(other.answer()) is True
 
 
-@pytest.fixture
-def many_files() -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-@pytest.mark.usefixtures("many_files")
 def test_a_thousand_idle_connections_block_no_other_client(url: str) -> None:
-    with ExitStack() as stack:
+    with many_files(4096), ExitStack() as stack:
         idle = [stack.enter_context(connected(url)) for _ in range(1000)]
         idle[500].send(WHOLE[:50])
         with connected(url) as wire:

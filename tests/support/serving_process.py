@@ -78,9 +78,10 @@ def admin_address(stderr_file: Path) -> str:
 
 @contextmanager
 def many_files(count: int) -> Iterator[None]:
-    """Raise this process's limit of open files, if it may."""
+    """Raise this process's limit of open files, if it may, so that it can open this many more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, count), hard))
+    wanted = len(list(Path("/proc/self/fd").iterdir())) + count
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, wanted)), hard))
     try:
         yield
     finally:
